@@ -1,0 +1,112 @@
+import { constants, createZstdDecompress } from 'node:zlib';
+import { ByteReader } from './byte-reader.ts';
+import { decodeThrough } from './decode-through.ts';
+import { ArchiveError } from './errors.ts';
+import { type ArchiveLimits, EXPANSION_RATIO_GRACE_BYTES, MEMBER, ZSTD_WINDOW_LOG } from './format.ts';
+import { GZIP_MAGIC, oneGzipMember } from './gzip.ts';
+import { TAR_BLOCK } from './tar.ts';
+import { oneZstdFrame, ZSTD_MAGIC } from './zstd-frame.ts';
+
+/** Size of the pieces the decoders hand out: few round trips to the thread pool, little memory. */
+const DECODED_CHUNK_BYTES = 128 * 1024;
+
+/**
+ * The tar inside an archive file: out of one zstd frame, out of one gzip member, or as it is. Told apart by
+ * their first bytes, never by a name.
+ *
+ * @throws ArchiveError ARCHIVE_UNSUPPORTED_FORMAT for anything else, ARCHIVE_TRUNCATED or ARCHIVE_CORRUPT for a
+ *   damaged container or one with something behind it, ARCHIVE_TOO_LARGE beyond `maxArchiveBytes`,
+ *   `maxTotalBytes` or `maxExpansionRatio`.
+ */
+export async function* openContainer(
+  source: AsyncIterable<Uint8Array>,
+  limits: ArchiveLimits,
+): AsyncGenerator<Uint8Array, void, void> {
+  let stored = 0;
+  async function* metered(): AsyncGenerator<Uint8Array, void, void> {
+    for await (const chunk of source) {
+      stored += chunk.length;
+      if (stored > limits.maxArchiveBytes) {
+        throw new ArchiveError(
+          'ARCHIVE_TOO_LARGE',
+          `the archive has more than ${limits.maxArchiveBytes} bytes`,
+        );
+      }
+      yield chunk;
+    }
+  }
+  const bytes = new ByteReader(metered());
+  try {
+    const head = await bytes.exactly(TAR_BLOCK);
+    bytes.unread(head);
+    let total = 0;
+    for await (const chunk of decoder(head)(bytes.rest())) {
+      total += chunk.length;
+      if (total > limits.maxTotalBytes) {
+        throw new ArchiveError(
+          'ARCHIVE_TOO_LARGE',
+          `the archive unpacks to more than ${limits.maxTotalBytes} bytes`,
+        );
+      }
+      if (total > EXPANSION_RATIO_GRACE_BYTES && total > stored * limits.maxExpansionRatio) {
+        throw new ArchiveError(
+          'ARCHIVE_TOO_LARGE',
+          `the archive unpacks to more than ${limits.maxExpansionRatio} times its size`,
+        );
+      }
+      yield chunk;
+    }
+  } finally {
+    await bytes.close();
+  }
+}
+
+type Decoder = (source: AsyncIterable<Uint8Array>) => AsyncIterable<Uint8Array>;
+
+function decoder(head: Uint8Array): Decoder {
+  if (startsWith(head, ZSTD_MAGIC)) return zstd;
+  if (startsWith(head, GZIP_MAGIC)) return (source) => oneGzipMember(source, DECODED_CHUNK_BYTES);
+  if (Buffer.from(head).toString('latin1', 257, 262) === 'ustar') return (source) => source;
+  throw refusal(head);
+}
+
+function zstd(source: AsyncIterable<Uint8Array>): AsyncIterable<Uint8Array> {
+  const params = { [constants.ZSTD_d_windowLogMax]: ZSTD_WINDOW_LOG };
+  return decodeThrough(
+    oneZstdFrame(source),
+    createZstdDecompress({ params, chunkSize: DECODED_CHUNK_BYTES }),
+  );
+}
+
+function refusal(head: Uint8Array): ArchiveError {
+  if (head.length > 0 && head.length < TAR_BLOCK) {
+    const starts = [ZSTD_MAGIC, GZIP_MAGIC, Buffer.from(`${MEMBER.manifest}\0`)];
+    if (starts.some((start) => startsWith(head, start.subarray(0, head.length)))) {
+      return new ArchiveError('ARCHIVE_TRUNCATED', `the archive ends after ${head.length} bytes`);
+    }
+  }
+  // RFC 8878, 3.1.2: sixteen magic numbers announce a frame that decoders skip.
+  const isSkippable = ((head[0] ?? 0) & 0xf0) === 0x50 && startsWith(head.subarray(1), [0x2a, 0x4d, 0x18]);
+  if (isSkippable) {
+    return new ArchiveError('ARCHIVE_CORRUPT', 'a skippable zstd frame stands before the archive');
+  }
+  const found = head.length === 0 ? 'an empty file' : `a file that begins with ${describe(head)}`;
+  return new ArchiveError(
+    'ARCHIVE_UNSUPPORTED_FORMAT',
+    `this is ${found}; an archive is a tar in one zstd frame (gzip and a bare tar are read too)`,
+  );
+}
+
+/** The first bytes in hex, and what they are the mark of where that is likely to have been handed in. */
+function describe(head: Uint8Array): string {
+  const hex = Buffer.from(head.subarray(0, 4)).toString('hex');
+  if (startsWith(head, [0x50, 0x4b])) return `${hex} (zip)`;
+  if (startsWith(head, [0x42, 0x5a, 0x68])) return `${hex} (bzip2)`;
+  if (startsWith(head, [0xfd, 0x37, 0x7a])) return `${hex} (xz)`;
+  if (startsWith(head, [0x7b])) return `${hex} (JSON: a snapshot of one state, perhaps)`;
+  return hex;
+}
+
+function startsWith(bytes: Uint8Array, start: ArrayLike<number>): boolean {
+  return bytes.length >= start.length && Array.from(start).every((byte, at) => bytes[at] === byte);
+}

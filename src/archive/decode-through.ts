@@ -1,0 +1,31 @@
+import { pipeline, type Transform } from 'node:stream';
+import { types } from 'node:util';
+import { ArchiveError } from './errors.ts';
+
+/**
+ * The output of a decoder fed from `source`. An error of the source comes out as it is; one of the decoder as
+ * ARCHIVE_CORRUPT. Leaving the loop ends the decoder and the source.
+ */
+export async function* decodeThrough(
+  source: AsyncIterable<Uint8Array>,
+  decoder: Transform,
+): AsyncGenerator<Uint8Array, void, void> {
+  const settled = new Promise<void>((resolve) => pipeline(source, decoder, () => resolve()));
+  try {
+    for await (const chunk of decoder) yield chunk;
+  } catch (error) {
+    throw isZlibError(error) ? damaged(error) : error;
+  } finally {
+    decoder.destroy();
+    await settled;
+  }
+}
+
+function damaged(cause: Error & { code: string }): ArchiveError {
+  return new ArchiveError('ARCHIVE_CORRUPT', `the compressed data is damaged (${cause.code})`, { cause });
+}
+
+/** Errors of node:zlib carry the library's own name of what went wrong, such as `ZSTD_error_checksum_wrong`. */
+function isZlibError(error: unknown): error is Error & { code: string } {
+  return types.isNativeError(error) && 'code' in error && /^(?:Z|ZSTD)_/.test(String(error.code));
+}

@@ -1,0 +1,44 @@
+/**
+ * What is wrong with an archive:
+ *
+ * - `ARCHIVE_TRUNCATED`: it ends too early; fetch or export it again.
+ * - `ARCHIVE_CORRUPT`: its bytes are not those that were written; fetch or export it again.
+ * - `ARCHIVE_UNSUPPORTED_FORMAT`: not an archive, or one of a version this reader does not know.
+ * - `ARCHIVE_UNSAFE`: it holds something no archive ever holds (a link, an unknown or repeated member, a header
+ *   that overrides another).
+ * - `ARCHIVE_TOO_LARGE`: it is beyond a limit of the reader.
+ * - `ARCHIVE_INCONSISTENT`: its parts contradict each other or the rules of the format.
+ */
+export type ArchiveErrorCode =
+  | 'ARCHIVE_TRUNCATED'
+  | 'ARCHIVE_CORRUPT'
+  | 'ARCHIVE_UNSUPPORTED_FORMAT'
+  | 'ARCHIVE_UNSAFE'
+  | 'ARCHIVE_TOO_LARGE'
+  | 'ARCHIVE_INCONSISTENT';
+
+/** Why an archive was refused, or could not be written. The message never holds a value of a state. */
+export class ArchiveError extends Error {
+  override readonly name = 'ArchiveError';
+  readonly code: ArchiveErrorCode;
+  /** Name of the member the error was found in, or null when it concerns the file as a whole. */
+  readonly member: string | null;
+
+  constructor(
+    code: ArchiveErrorCode,
+    message: string,
+    options: { member?: string | null; cause?: unknown } = {},
+  ) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.code = code;
+    this.member = options.member ?? null;
+  }
+}
+
+/**
+ * A name out of an untrusted archive or history, made fit for a message: quoted, control characters escaped,
+ * cut to 120 characters.
+ */
+export function quoted(name: string): string {
+  return JSON.stringify(name.length > 120 ? `${name.slice(0, 120)}…` : name);
+}

@@ -1,0 +1,92 @@
+/** Format name and major version, as `manifest.json` carries it in `archive_format`. */
+export const ARCHIVE_FORMAT = 'kilolock-state-archive/v1';
+
+/** Media type of an archive in HTTP headers. */
+export const ARCHIVE_MEDIA_TYPE = 'application/vnd.kilolock.state-archive';
+
+/** File name extension of an archive, dot included. */
+export const ARCHIVE_FILE_EXTENSION = '.klstate';
+
+/**
+ * Features an archive may demand in `required_features` and this reader understands. v1 begins with none: the
+ * list exists so that a later writer can make an older reader refuse instead of misread.
+ */
+export const SUPPORTED_FEATURES: readonly string[] = [];
+
+/** Base-2 logarithm of the zstd window: 128 MiB, the most that `zstd -d` opens without a flag. */
+export const ZSTD_WINDOW_LOG = 27;
+
+/** Names of the members that are not versions, in the order they stand in an archive. */
+export const MEMBER = {
+  manifest: 'manifest.json',
+  tags: 'tags.json',
+  events: 'events.ndjson',
+  resources: 'resources.ndjson',
+  exportRecord: 'export.json',
+  sums: 'SHA256SUMS',
+  attestation: 'attestation.dsse.json',
+} as const;
+
+/** Name of the member that holds the raw state of the version with this serial. */
+export function versionMemberName(serial: bigint): string {
+  return `versions/${serial}.tfstate.json`;
+}
+
+const VERSION_MEMBER = /^versions\/(?:0|[1-9][0-9]{0,18})\.tfstate\.json$/;
+const FIXED_MEMBERS: ReadonlySet<string> = new Set(Object.values(MEMBER));
+
+/** Whether the format knows a member of this name, wherever it may stand. */
+export function isMemberName(name: string): boolean {
+  return FIXED_MEMBERS.has(name) || VERSION_MEMBER.test(name);
+}
+
+/**
+ * The most a reader spends on one archive. Sizes are bytes. Beyond any of them the reader stops at once with
+ * ARCHIVE_TOO_LARGE.
+ */
+export interface ArchiveLimits {
+  /** The file as stored, compressed. */
+  maxArchiveBytes: bigint;
+  /** The whole tar, decompressed. */
+  maxTotalBytes: bigint;
+  /** One version's raw state, and each of the streamed `.ndjson` members. */
+  maxMemberBytes: number;
+  /** Each member that is held in memory: manifest.json, tags.json, export.json, SHA256SUMS. */
+  maxMetadataBytes: number;
+  /** One line of an `.ndjson` member. */
+  maxRecordBytes: number;
+  /** Versions, and likewise tags. */
+  maxVersions: number;
+  /** Audit events. */
+  maxEvents: number;
+  /**
+   * Decompressed bytes per compressed byte, looked at once 16 MiB have come out. Successive versions of a state
+   * are nearly equal, so honest archives reach thousands; the absolute limits stop what this lets through.
+   */
+  maxExpansionRatio: number;
+}
+
+const KIB = 1024;
+const MIB = 1024 * KIB;
+const GIB = 1024 * MIB;
+
+/**
+ * Limits that no honest archive of a Kilolock state meets: PostgreSQL refuses jsonb documents above about
+ * 256 MiB (data model, trap 3), and 100 000 versions are a write every five minutes for a year.
+ */
+export const DEFAULT_ARCHIVE_LIMITS: ArchiveLimits = {
+  maxArchiveBytes: BigInt(8 * GIB),
+  maxTotalBytes: BigInt(64 * GIB),
+  maxMemberBytes: GIB,
+  maxMetadataBytes: 32 * MIB,
+  maxRecordBytes: 4 * MIB,
+  maxVersions: 100_000,
+  maxEvents: 1_000_000,
+  maxExpansionRatio: 20_000,
+};
+
+/** Decompressed bytes below which the expansion ratio is not judged: little that repeats is no bomb. */
+export const EXPANSION_RATIO_GRACE_BYTES = 16 * MIB;
+
+/** Largest attestation.dsse.json a reader keeps. */
+export const MAX_ATTESTATION_BYTES = 64 * KIB;

@@ -1,0 +1,164 @@
+import { createHash, type Hash } from 'node:crypto';
+import { ByteReader } from './byte-reader.ts';
+import { ArchiveError, quoted } from './errors.ts';
+import { isMemberName } from './format.ts';
+import { type TarEntry, TarReader } from './tar.ts';
+
+const NEWLINE = 0x0a;
+
+/** A member that has been read to its end. */
+export interface ReadMember {
+  name: string;
+  sha256: string;
+  byteLength: number;
+}
+
+/**
+ * Walks the members of an archive in the one order they may stand in, and digests each on the way. Take a member
+ * with {@link take}, read it, and {@link finish} it before the next.
+ */
+export class MemberWalk {
+  readonly #tar: TarReader;
+  /** The member that comes next, looked at but not taken; undefined before it has been looked at. */
+  #next: TarEntry | null | undefined;
+  #open: { entry: TarEntry; hash: Hash } | null = null;
+  readonly #finished: ReadMember[] = [];
+  readonly #names = new Set<string>();
+
+  constructor(tar: AsyncIterable<Uint8Array>) {
+    this.#tar = new TarReader(new ByteReader(tar));
+  }
+
+  /** Members read to their ends so far, in order. */
+  get finished(): readonly ReadMember[] {
+    return this.#finished;
+  }
+
+  /** The member that is being read, or null between members. */
+  get reading(): string | null {
+    return this.#open?.entry.name ?? null;
+  }
+
+  /** Whether the next member has this name. */
+  async isNext(name: string): Promise<boolean> {
+    return (await this.#peek())?.name === name;
+  }
+
+  /**
+   * Takes the next member, which must have this name, and gives its size.
+   *
+   * @throws ArchiveError ARCHIVE_TRUNCATED when the archive has no more members; ARCHIVE_UNSAFE for a member the
+   *   format does not know or that was there before; ARCHIVE_INCONSISTENT for one out of its place;
+   *   ARCHIVE_TOO_LARGE when it has more than `limit` bytes.
+   */
+  async take(name: string, limit: number): Promise<number> {
+    const entry = await this.#peek();
+    if (entry === null) {
+      throw new ArchiveError('ARCHIVE_TRUNCATED', `the archive ends before ${name}`, { member: name });
+    }
+    if (entry.name !== name) throw this.#misplaced(entry.name, name);
+    if (entry.size > limit) {
+      throw new ArchiveError('ARCHIVE_TOO_LARGE', `${name} has ${entry.size} bytes; the limit is ${limit}`, {
+        member: name,
+      });
+    }
+    this.#next = undefined;
+    this.#open = { entry, hash: createHash('sha256') };
+    return entry.size;
+  }
+
+  /** @throws ArchiveError when anything but the end of the archive comes next. */
+  async expectEnd(): Promise<void> {
+    const entry = await this.#peek();
+    if (entry !== null) throw this.#misplaced(entry.name, 'the end of the archive');
+  }
+
+  /** The taken member's next bytes; null when it is complete. */
+  async read(): Promise<Uint8Array | null> {
+    if (this.#open === null) return null;
+    const piece = await this.#tar.read();
+    if (piece === null) this.#close(this.#open.entry, this.#open.hash);
+    else this.#open.hash.update(piece);
+    return piece;
+  }
+
+  /** Skips what is left of the taken member, digesting it all the same. */
+  async finish(): Promise<ReadMember> {
+    while ((await this.read()) !== null);
+    const finished = this.#finished.at(-1);
+    if (finished === undefined) throw new Error('no member has been taken');
+    return finished;
+  }
+
+  /** The whole of the taken member. */
+  async readAll(): Promise<Uint8Array> {
+    const pieces: Uint8Array[] = [];
+    for (let piece = await this.read(); piece !== null; piece = await this.read()) pieces.push(piece);
+    return Buffer.concat(pieces);
+  }
+
+  /** The bytes of the taken member, for one reader, until the member is finished. */
+  content(): AsyncGenerator<Uint8Array, void, void> {
+    return this.#contentOf(this.#open);
+  }
+
+  /** The lines of the taken member, without their newlines. */
+  async *lines(limit: number): AsyncGenerator<Uint8Array, void, void> {
+    const name = this.#open?.entry.name ?? null;
+    let begun: Uint8Array = new Uint8Array(0);
+    for (let piece = await this.read(); piece !== null; piece = await this.read()) {
+      let at = 0;
+      for (let end = piece.indexOf(NEWLINE); end !== -1; end = piece.indexOf(NEWLINE, at)) {
+        const tail = piece.subarray(at, end);
+        const line = begun.length === 0 ? tail : Buffer.concat([begun, tail]);
+        if (line.length > limit) throw lineTooLong(name, limit);
+        yield line;
+        begun = new Uint8Array(0);
+        at = end + 1;
+      }
+      const tail = piece.subarray(at);
+      begun = begun.length === 0 ? tail : Buffer.concat([begun, tail]);
+      if (begun.length > limit) throw lineTooLong(name, limit);
+    }
+    if (begun.length > 0) {
+      throw new ArchiveError('ARCHIVE_CORRUPT', `the last line of ${name} has no newline`, { member: name });
+    }
+  }
+
+  async *#contentOf(taken: { entry: TarEntry } | null): AsyncGenerator<Uint8Array, void, void> {
+    for (;;) {
+      // Past its time this must not look like a member that ended.
+      if (this.#open !== taken)
+        throw new Error('the content of a version was read after the next was asked for');
+      const piece = await this.read();
+      if (piece === null) return;
+      yield piece;
+    }
+  }
+
+  async #peek(): Promise<TarEntry | null> {
+    if (this.#next === undefined) this.#next = await this.#tar.next();
+    return this.#next;
+  }
+
+  #close(entry: TarEntry, hash: Hash): void {
+    this.#open = null;
+    this.#names.add(entry.name);
+    this.#finished.push({ name: entry.name, sha256: hash.digest('hex'), byteLength: entry.size });
+  }
+
+  #misplaced(found: string, expected: string): ArchiveError {
+    const error = (code: 'ARCHIVE_UNSAFE' | 'ARCHIVE_INCONSISTENT', message: string) =>
+      new ArchiveError(code, message, { member: found });
+    if (!isMemberName(found))
+      return error('ARCHIVE_UNSAFE', `no archive has a member named ${quoted(found)}`);
+    if (this.#names.has(found)) return error('ARCHIVE_UNSAFE', `the archive has two members named ${found}`);
+    return error('ARCHIVE_INCONSISTENT', `${found} stands where ${expected} belongs`);
+  }
+}
+
+function lineTooLong(member: string | null, limit: number): ArchiveError {
+  return new ArchiveError('ARCHIVE_TOO_LARGE', `${member} has a line of more than ${limit} bytes`, {
+    member,
+  });
+}

@@ -1,0 +1,281 @@
+import { createHash } from 'node:crypto';
+import { createReadStream } from 'node:fs';
+import { abortable } from './abortable.ts';
+import { Consistency } from './consistency.ts';
+import { openContainer } from './container.ts';
+import { ArchiveError } from './errors.ts';
+import {
+  type ArchiveLimits,
+  DEFAULT_ARCHIVE_LIMITS,
+  MAX_ATTESTATION_BYTES,
+  MEMBER,
+  versionMemberName,
+} from './format.ts';
+import { historyDigest } from './history-digest.ts';
+import { MemberWalk } from './member-walk.ts';
+import {
+  type Decoded,
+  decodeEvent,
+  decodeExportRecord,
+  decodeManifest,
+  decodeResource,
+  decodeTags,
+} from './metadata.ts';
+import type {
+  ArchiveCounts,
+  ArchivedEvent,
+  ArchivedResource,
+  ArchivedTag,
+  ArchivedVersion,
+  ArchiveManifest,
+  ExportRecord,
+  VersionDigest,
+} from './model.ts';
+import { checkSums } from './sums.ts';
+
+/** Size of the pieces a file is read in. */
+const FILE_CHUNK_BYTES = 64 * 1024;
+
+/** Something a person should know of an archive that is nevertheless valid. */
+export interface ArchiveWarning {
+  /**
+   * `UNKNOWN_FIELDS`: a member has fields this reader does not know and left out.
+   * `ATTESTATION_NOT_VERIFIED`: there is an attestation, and its signature was not checked.
+   */
+  code: 'UNKNOWN_FIELDS' | 'ATTESTATION_NOT_VERIFIED';
+  member: string;
+  /** How many times, over the whole member. */
+  count: number;
+  message: string;
+}
+
+/** What {@link readArchive} yields, in the order of the file. */
+export type ArchiveMember =
+  | { kind: 'manifest'; manifest: ArchiveManifest }
+  | { kind: 'tags'; tags: readonly ArchivedTag[] }
+  | { kind: 'event'; event: ArchivedEvent }
+  | { kind: 'resource'; resource: ArchivedResource }
+  | { kind: 'export'; exportRecord: ExportRecord }
+  | {
+      kind: 'version';
+      version: ArchivedVersion;
+      byteLength: number;
+      /** The raw state; readable once, until the next member is asked for. What is not read is skipped. */
+      content: AsyncIterable<Uint8Array>;
+    };
+
+/** An archive read to its end and found whole. */
+export interface VerifiedArchive {
+  manifest: ArchiveManifest;
+  tags: readonly ArchivedTag[];
+  exportRecord: ExportRecord;
+  /** In ascending serial order. */
+  versionDigests: readonly VersionDigest[];
+  /** Sum of the raw states' lengths. */
+  rawBytes: bigint;
+  historyDigest: string;
+  /** SHA-256 of the file as stored, lower-case hex. */
+  sha256: string;
+  /** Length of the file as stored. */
+  sizeBytes: bigint;
+  /** Whether the archive has resources.ndjson; without it the spans have to be derived. */
+  hasResources: boolean;
+  counts: ArchiveCounts;
+  /** Bytes of attestation.dsse.json, unverified, or null when there is none. */
+  attestation: Uint8Array | null;
+  warnings: readonly ArchiveWarning[];
+}
+
+/**
+ * Reads an archive in one pass, holding its metadata and one chunk of a raw state at a time, and yields the
+ * members as they come. **What has been yielded is verified only when the generator returns**: the sums stand
+ * at the end of the file, so keep nothing before that. Leaving the loop early closes the source.
+ *
+ * @param source The file, from its first byte to its last.
+ * @throws ArchiveError with the code that says what is wrong; an error of the source comes out unchanged.
+ */
+export async function* readArchive(
+  source: AsyncIterable<Uint8Array>,
+  limits: ArchiveLimits = DEFAULT_ARCHIVE_LIMITS,
+): AsyncGenerator<ArchiveMember, VerifiedArchive, void> {
+  const fileHash = createHash('sha256');
+  let sizeBytes = 0n;
+  async function* digested(): AsyncGenerator<Uint8Array, void, void> {
+    for await (const chunk of source) {
+      fileHash.update(chunk);
+      sizeBytes += BigInt(chunk.length);
+      yield chunk;
+    }
+  }
+  const tar = openContainer(digested(), limits);
+  const walk = new MemberWalk(tar);
+  try {
+    const unknown = new UnknownFields();
+
+    await walk.take(MEMBER.manifest, limits.maxMetadataBytes);
+    const manifest = unknown.note(MEMBER.manifest, decodeManifest(await walk.readAll(), limits));
+    const consistency = new Consistency(manifest, limits);
+    yield { kind: 'manifest', manifest };
+
+    await walk.take(MEMBER.tags, limits.maxMetadataBytes);
+    const tags = unknown.note(MEMBER.tags, decodeTags(await walk.readAll(), limits));
+    consistency.checkTags(tags);
+    yield { kind: 'tags', tags };
+
+    await walk.take(MEMBER.events, limits.maxMemberBytes);
+    for await (const line of walk.lines(limits.maxRecordBytes)) {
+      const event = unknown.note(MEMBER.events, decodeEvent(line));
+      consistency.checkEvent(event);
+      yield { kind: 'event', event };
+    }
+    consistency.checkEventCount();
+
+    // It may be absent only from an archive that says it has no spans.
+    const hasResources = manifest.counts.resources > 0 || (await walk.isNext(MEMBER.resources));
+    if (hasResources) {
+      await walk.take(MEMBER.resources, limits.maxMemberBytes);
+      for await (const line of walk.lines(limits.maxRecordBytes)) {
+        const resource = unknown.note(MEMBER.resources, decodeResource(line));
+        consistency.checkResource(resource);
+        yield { kind: 'resource', resource };
+      }
+      consistency.checkResourceCount();
+    }
+
+    await walk.take(MEMBER.exportRecord, limits.maxMetadataBytes);
+    const exportRecord = unknown.note(MEMBER.exportRecord, decodeExportRecord(await walk.readAll(), limits));
+    yield { kind: 'export', exportRecord };
+
+    const versions: (ArchivedVersion & VersionDigest)[] = [];
+    for (const version of manifest.versions) {
+      const byteLength = await walk.take(versionMemberName(version.serial), limits.maxMemberBytes);
+      yield { kind: 'version', version, byteLength, content: walk.content() };
+      const { sha256 } = await walk.finish();
+      versions.push({ ...version, byteLength, sha256 });
+    }
+
+    const members = [...walk.finished];
+    await walk.take(MEMBER.sums, limits.maxMetadataBytes);
+    checkSums(await walk.readAll(), members);
+
+    let attestation: Uint8Array | null = null;
+    if (await walk.isNext(MEMBER.attestation)) {
+      await walk.take(MEMBER.attestation, MAX_ATTESTATION_BYTES);
+      attestation = await walk.readAll();
+    }
+    await walk.expectEnd();
+
+    return {
+      manifest,
+      tags,
+      exportRecord,
+      versionDigests: versions.map(({ serial, sha256, byteLength }) => ({ serial, sha256, byteLength })),
+      rawBytes: versions.reduce((sum, { byteLength }) => sum + BigInt(byteLength), 0n),
+      historyDigest: historyDigest({
+        lineage: manifest.state.lineage,
+        currentSerial: manifest.state.currentSerial,
+        versions,
+        tags,
+      }),
+      sha256: fileHash.digest('hex'),
+      sizeBytes,
+      hasResources,
+      counts: manifest.counts,
+      attestation,
+      warnings: [...unknown.warnings(), ...(attestation === null ? [] : [ATTESTATION_NOT_VERIFIED])],
+    };
+  } catch (error) {
+    throw error instanceof ArchiveError ? await nameDamage(error, walk.reading, tar) : error;
+  } finally {
+    await tar.return();
+  }
+}
+
+/**
+ * The truest name for what is wrong. A damaged container shows first as nonsense in what it unpacks to, and only its end,
+ * where the checksum stands, tells damage from an archive that was written wrong.
+ */
+async function nameDamage(
+  error: ArchiveError,
+  reading: string | null,
+  tar: AsyncGenerator<Uint8Array>,
+): Promise<ArchiveError> {
+  const member = error.member ?? reading;
+  const located = (found: ArchiveError) =>
+    found.member !== null || member === null
+      ? found
+      : new ArchiveError(found.code, `${found.message}; it shows in ${member}`, { member, cause: found });
+  try {
+    for await (const _ of tar);
+  } catch (damage) {
+    if (damage instanceof ArchiveError && damage.code !== 'ARCHIVE_TOO_LARGE') return located(damage);
+  }
+  return located(error);
+}
+
+/** How {@link verifyArchive} reads, and whom it tells what it finds on the way. */
+export interface VerifyOptions {
+  /** {@link DEFAULT_ARCHIVE_LIMITS} unless given. */
+  limits?: ArchiveLimits | undefined;
+  /** Called for each version in ascending serial order; what it does not read of the content is skipped. */
+  onVersion?:
+    | ((version: ArchivedVersion, content: AsyncIterable<Uint8Array>, byteLength: number) => Promise<void>)
+    | undefined;
+  onEvent?: ((event: ArchivedEvent) => Promise<void> | void) | undefined;
+  onResource?: ((resource: ArchivedResource) => Promise<void> | void) | undefined;
+  /** Stops the reading; the promise rejects with the signal's reason. */
+  signal?: AbortSignal | undefined;
+}
+
+/**
+ * Reads the archive at `path` to its end and says what it is. The callbacks see what has not been verified yet;
+ * it has been once the promise resolves.
+ *
+ * @throws ArchiveError with the code that says what is wrong; errors of the file system and of a callback come
+ *   out unchanged.
+ */
+export async function verifyArchive(path: string, options: VerifyOptions = {}): Promise<VerifiedArchive> {
+  const file = createReadStream(path, { highWaterMark: FILE_CHUNK_BYTES });
+  await using members = readArchive(abortable(file, options.signal), options.limits);
+  try {
+    for (;;) {
+      const next = await members.next();
+      if (next.done) return next.value;
+      options.signal?.throwIfAborted();
+      const member = next.value;
+      if (member.kind === 'event') await options.onEvent?.(member.event);
+      if (member.kind === 'resource') await options.onResource?.(member.resource);
+      if (member.kind === 'version') {
+        await options.onVersion?.(member.version, member.content, member.byteLength);
+      }
+    }
+  } finally {
+    file.destroy();
+  }
+}
+
+const ATTESTATION_NOT_VERIFIED: ArchiveWarning = {
+  code: 'ATTESTATION_NOT_VERIFIED',
+  member: MEMBER.attestation,
+  count: 1,
+  message: 'the archive has an attestation whose signature was not checked',
+};
+
+/** Counts the unknown fields of each member. */
+class UnknownFields {
+  readonly #counts = new Map<string, number>();
+
+  note<T>(member: string, { value, unknownFields }: Decoded<T>): T {
+    if (unknownFields > 0) this.#counts.set(member, (this.#counts.get(member) ?? 0) + unknownFields);
+    return value;
+  }
+
+  warnings(): ArchiveWarning[] {
+    return [...this.#counts].map(([member, count]) => ({
+      code: 'UNKNOWN_FIELDS',
+      member,
+      count,
+      message: `${member} has ${count} fields this version does not know; they are left out`,
+    }));
+  }
+}

@@ -1,0 +1,259 @@
+import { createHash } from 'node:crypto';
+import { open, rename, rm } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { abortable } from './abortable.ts';
+import { compressToFile } from './compress.ts';
+import { Consistency } from './consistency.ts';
+import { ArchiveError } from './errors.ts';
+import { DEFAULT_ARCHIVE_LIMITS, MEMBER, versionMemberName } from './format.ts';
+import { byTagName } from './history-digest.ts';
+import {
+  decodeExportRecord,
+  decodeManifest,
+  decodeTags,
+  encodeEvent,
+  encodeExportRecord,
+  encodeManifest,
+  encodeResource,
+  encodeTags,
+} from './metadata.ts';
+import type {
+  ArchiveCounts,
+  ArchivedEvent,
+  ArchivedResource,
+  ArchivedState,
+  ArchivedTag,
+  ArchivedVersion,
+  ExportRecord,
+  RawState,
+  VersionDigest,
+} from './model.ts';
+import { verifyArchive } from './reader.ts';
+import { type Spool, spoolLines } from './spool.ts';
+import { encodeSums } from './sums.ts';
+import { TAR_END, tarHeader, tarPadding } from './tar.ts';
+
+/** Everything that goes into one archive. */
+export interface ArchiveContents {
+  state: ArchivedState;
+  /** In ascending serial order. */
+  versions: readonly ArchivedVersion[];
+  /** In any order; the archive holds them sorted. */
+  tags: readonly ArchivedTag[];
+  /** Read to its end before `resources`. */
+  events: AsyncIterable<ArchivedEvent>;
+  /** Read to its end before `rawStates`; null leaves resources.ndjson out. */
+  resources: AsyncIterable<ArchivedResource> | null;
+  exportRecord: ExportRecord;
+  /** One for each of `versions`, in the same order. Each content is read to its end before the next is asked for. */
+  rawStates: AsyncIterable<RawState>;
+}
+
+/** What was written, as the reader found it. */
+export interface WrittenArchive {
+  /** SHA-256 of the file, lower-case hex. */
+  sha256: string;
+  sizeBytes: bigint;
+  historyDigest: string;
+  /** In ascending serial order. */
+  versionDigests: readonly VersionDigest[];
+  /** Sum of the raw states' lengths. */
+  rawBytes: bigint;
+  counts: ArchiveCounts;
+}
+
+/** How far {@link writeArchive} has come: whole versions written, and their raw bytes. */
+export interface WriteProgress {
+  versions: number;
+  bytes: bigint;
+}
+
+/** How {@link writeArchive} reports, and how it is stopped. */
+export interface WriteOptions {
+  /** Called after each version. */
+  onProgress?: ((progress: WriteProgress) => void) | undefined;
+  /** Stops the writing; the promise rejects with the signal's reason. */
+  signal?: AbortSignal | undefined;
+}
+
+/**
+ * Writes an archive to `path` in one pass over its contents. The file is written beside it as `<path>.partial`
+ * (mode 0600), read again from the first byte to the last, and renamed once it has been verified and flushed: at
+ * `path` there is a whole archive or what was there before. After a failure nothing is left of the attempt.
+ *
+ * One writer at a time may write to a path. Equal contents make equal files, byte for byte.
+ *
+ * @throws ArchiveError when the contents contradict themselves or each other, are beyond
+ *   {@link DEFAULT_ARCHIVE_LIMITS}, or the file read back differs from what was written; errors of the sources
+ *   and of the file system come out unchanged.
+ */
+export async function writeArchive(
+  contents: ArchiveContents,
+  path: string,
+  options: WriteOptions = {},
+): Promise<WrittenArchive> {
+  const partial = `${path}.partial`;
+  const spools = { events: `${path}.events.partial`, resources: `${path}.resources.partial` };
+  const removeTemporaries = () =>
+    Promise.all([partial, spools.events, spools.resources].map((file) => rm(file, { force: true })));
+  // A process that was killed may have left some.
+  await removeTemporaries();
+  try {
+    const { events, resources } = contents;
+    const { signal } = options;
+    const eventSpool = await spoolLines(encoded(abortable(events, signal), encodeEvent), spools.events);
+    const resourceSpool =
+      resources &&
+      (await spoolLines(encoded(abortable(resources, signal), encodeResource), spools.resources));
+    const tar = new TarComposer(contents, eventSpool, resourceSpool, options.onProgress);
+    const written = await compressToFile(abortable(tar.bytes(), signal), partial);
+    const verified = await verifyArchive(partial, { signal });
+    if (verified.sha256 !== written.sha256) {
+      throw new ArchiveError('ARCHIVE_CORRUPT', 'the file read back is not the one that was written');
+    }
+    signal?.throwIfAborted();
+    await rename(partial, path);
+    await flushDirectory(dirname(path));
+    const { sha256, sizeBytes, historyDigest, versionDigests, rawBytes, counts } = verified;
+    return { sha256, sizeBytes, historyDigest, versionDigests, rawBytes, counts };
+  } finally {
+    await removeTemporaries();
+  }
+}
+
+async function* encoded<T>(
+  source: AsyncIterable<T>,
+  encode: (item: T) => string,
+): AsyncGenerator<string, void, void> {
+  for await (const item of source) yield encode(item);
+}
+
+/** Makes the renaming itself survive a power cut. */
+async function flushDirectory(path: string): Promise<void> {
+  const directory = await open(path, 'r');
+  try {
+    await directory.sync();
+  } finally {
+    await directory.close();
+  }
+}
+
+/** Puts the members into a tar, in their order, each digested for SHA256SUMS on the way. */
+class TarComposer {
+  readonly #contents: ArchiveContents;
+  readonly #events: Spool;
+  readonly #resources: Spool | null;
+  readonly #onProgress: WriteOptions['onProgress'];
+  readonly #manifest: Uint8Array;
+  readonly #tags: Uint8Array;
+  readonly #exportRecord: Uint8Array;
+  readonly #sums: { name: string; sha256: string }[] = [];
+
+  /** Has the metadata read back at once, so that contents no reader accepts cost no pass over the raw states. */
+  constructor(
+    contents: ArchiveContents,
+    events: Spool,
+    resources: Spool | null,
+    onProgress: WriteOptions['onProgress'],
+  ) {
+    this.#contents = contents;
+    this.#events = events;
+    this.#resources = resources;
+    this.#onProgress = onProgress;
+    const { state, versions, tags, exportRecord } = contents;
+    this.#manifest = encodeManifest({
+      state,
+      counts: {
+        versions: versions.length,
+        tags: tags.length,
+        events: events.lines,
+        resources: resources?.lines ?? 0,
+      },
+      versions,
+      requiredFeatures: [],
+    });
+    this.#tags = encodeTags([...tags].sort(byTagName));
+    this.#exportRecord = encodeExportRecord(exportRecord);
+    const limits = DEFAULT_ARCHIVE_LIMITS;
+    const manifest = decodeManifest(this.#manifest, limits).value;
+    new Consistency(manifest, limits).checkTags(decodeTags(this.#tags, limits).value);
+    decodeExportRecord(this.#exportRecord, limits);
+  }
+
+  async *bytes(): AsyncGenerator<Uint8Array, void, void> {
+    yield* this.#member(MEMBER.manifest, this.#manifest.length, [this.#manifest]);
+    yield* this.#member(MEMBER.tags, this.#tags.length, [this.#tags]);
+    yield* this.#member(MEMBER.events, this.#events.byteLength, this.#events.read());
+    if (this.#resources !== null) {
+      yield* this.#member(MEMBER.resources, this.#resources.byteLength, this.#resources.read());
+    }
+    yield* this.#member(MEMBER.exportRecord, this.#exportRecord.length, [this.#exportRecord]);
+    yield* this.#rawStates();
+    const sums = encodeSums(this.#sums);
+    yield* this.#member(MEMBER.sums, sums.length, [sums]);
+    yield TAR_END;
+  }
+
+  async *#rawStates(): AsyncGenerator<Uint8Array, void, void> {
+    const expected = this.#contents.versions.values();
+    const progress: WriteProgress = { versions: 0, bytes: 0n };
+    for await (const { serial, byteLength, content } of this.#contents.rawStates) {
+      const version = expected.next().value;
+      if (version?.serial !== serial) {
+        throw mismatch(
+          serial,
+          `came where ${version ? `serial ${version.serial}` : 'no raw state'} was expected`,
+        );
+      }
+      if (byteLength > DEFAULT_ARCHIVE_LIMITS.maxMemberBytes) {
+        throw new ArchiveError(
+          'ARCHIVE_TOO_LARGE',
+          `the raw state of serial ${serial} has ${byteLength} bytes`,
+          {
+            member: versionMemberName(serial),
+          },
+        );
+      }
+      yield* this.#member(versionMemberName(serial), byteLength, content);
+      progress.versions += 1;
+      progress.bytes += BigInt(byteLength);
+      this.#onProgress?.({ ...progress });
+    }
+    const missing = expected.next().value;
+    if (missing) throw mismatch(missing.serial, 'is missing');
+  }
+
+  async *#member(
+    name: string,
+    size: number,
+    content: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+  ): AsyncGenerator<Uint8Array, void, void> {
+    yield tarHeader(name, size);
+    const hash = createHash('sha256');
+    let length = 0;
+    for await (const chunk of content) {
+      length += chunk.length;
+      if (length > size) break;
+      hash.update(chunk);
+      yield chunk;
+    }
+    if (length !== size) {
+      const found = length > size ? 'more' : String(length);
+      throw new ArchiveError(
+        'ARCHIVE_INCONSISTENT',
+        `${name} was announced with ${size} bytes and has ${found}`,
+        {
+          member: name,
+        },
+      );
+    }
+    yield tarPadding(size);
+    this.#sums.push({ name, sha256: hash.digest('hex') });
+  }
+}
+
+function mismatch(serial: bigint, what: string): ArchiveError {
+  return new ArchiveError('ARCHIVE_INCONSISTENT', `the raw state of serial ${serial} ${what}`, {
+    member: versionMemberName(serial),
+  });
+}

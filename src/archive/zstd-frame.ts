@@ -1,0 +1,143 @@
+import { ArchiveError } from './errors.ts';
+import { ZSTD_WINDOW_LOG } from './format.ts';
+
+/** First four bytes of a zstd frame (RFC 8878, 3.1.1). */
+export const ZSTD_MAGIC: Uint8Array = Uint8Array.of(0x28, 0xb5, 0x2f, 0xfd);
+
+const BLOCK_HEADER_BYTES = 3;
+const MAX_BLOCK_BYTES = 128 * 1024;
+const CHECKSUM_BYTES = 4;
+const RLE_BLOCK = 1;
+const RESERVED_BLOCK = 3;
+
+/**
+ * Windows, as base-2 logarithms, that `zstd` declares at its levels 1 to 19, so that a repacked archive opens.
+ * Together with the format's own window no two differ in one bit, and a damaged window byte is noticed although
+ * the content would not suffer.
+ */
+const REPACKED_WINDOW_LOGS: ReadonlySet<number> = new Set([19, 20, 21, 22, 23]);
+
+/**
+ * Passes one zstd frame through and refuses everything that is not exactly that. A decoder goes on with a
+ * second frame, skips skippable ones and may ignore what follows; here the frame's own block lengths say where
+ * it ends (RFC 8878, 3.1.1), so that a cut and a surplus are both certain.
+ *
+ * @throws ArchiveError ARCHIVE_TRUNCATED, ARCHIVE_CORRUPT, ARCHIVE_TOO_LARGE (a window above 128 MiB) or
+ *   ARCHIVE_UNSUPPORTED_FORMAT (a window no archive has, a dictionary).
+ */
+export async function* oneZstdFrame(
+  source: AsyncIterable<Uint8Array>,
+): AsyncGenerator<Uint8Array, void, void> {
+  const fields = frameFields();
+  let field = nextField(fields, new Uint8Array(0));
+  for await (const chunk of source) {
+    let at = 0;
+    while (field !== null && at < chunk.length) {
+      at += field.take(chunk.subarray(at));
+      if (field.isComplete) field = nextField(fields, field.bytes);
+    }
+    if (at < chunk.length) {
+      throw new ArchiveError('ARCHIVE_CORRUPT', 'there is data after the end of the zstd frame');
+    }
+    yield chunk;
+  }
+  if (field !== null) throw new ArchiveError('ARCHIVE_TRUNCATED', 'the archive ends inside its zstd frame');
+}
+
+/** Walks the frame, asking for one field after the other: how long it is, and whether its bytes matter. */
+function* frameFields(): Generator<Field, void, Uint8Array> {
+  const start = yield new Field(ZSTD_MAGIC.length + 1);
+  const descriptor = start.at(-1) ?? 0;
+  const { headerBytes, hasWindow, hasChecksum } = readDescriptor(descriptor);
+  const header = yield new Field(headerBytes);
+  if (hasWindow) checkWindow(header[0] ?? 0);
+  let last = false;
+  while (!last) {
+    const block = yield new Field(BLOCK_HEADER_BYTES);
+    const bits = (block[0] ?? 0) | ((block[1] ?? 0) << 8) | ((block[2] ?? 0) << 16);
+    const type = (bits >> 1) & 3;
+    const size = bits >> 3;
+    if (type === RESERVED_BLOCK || size > MAX_BLOCK_BYTES) {
+      throw new ArchiveError('ARCHIVE_CORRUPT', 'a block of the zstd frame has an impossible header');
+    }
+    last = (bits & 1) === 1;
+    yield Field.skipped(type === RLE_BLOCK ? 1 : size);
+  }
+  if (hasChecksum) yield Field.skipped(CHECKSUM_BYTES);
+}
+
+function readDescriptor(descriptor: number): {
+  headerBytes: number;
+  hasWindow: boolean;
+  hasChecksum: boolean;
+} {
+  if ((descriptor & 0b11000) !== 0) {
+    throw new ArchiveError('ARCHIVE_CORRUPT', 'the zstd frame header uses bits that have no meaning');
+  }
+  if ((descriptor & 0b11) !== 0) {
+    throw new ArchiveError(
+      'ARCHIVE_UNSUPPORTED_FORMAT',
+      'the zstd frame needs a dictionary; archives have none',
+    );
+  }
+  const isSingleSegment = (descriptor & 0b100000) !== 0;
+  const sizeFlag = descriptor >> 6;
+  const contentSizeBytes = sizeFlag === 0 ? Number(isSingleSegment) : 2 ** sizeFlag;
+  return {
+    headerBytes: Number(!isSingleSegment) + contentSizeBytes,
+    hasWindow: !isSingleSegment,
+    hasChecksum: (descriptor & 0b100) !== 0,
+  };
+}
+
+function checkWindow(byte: number): void {
+  const log = 10 + (byte >> 3);
+  const mantissa = byte & 7;
+  if (log > ZSTD_WINDOW_LOG || (log === ZSTD_WINDOW_LOG && mantissa > 0)) {
+    throw new ArchiveError(
+      'ARCHIVE_TOO_LARGE',
+      'the zstd frame asks for a window above 128 MiB; repack it with zstd --long=27',
+    );
+  }
+  if (mantissa > 0 || (log !== ZSTD_WINDOW_LOG && !REPACKED_WINDOW_LOGS.has(log))) {
+    throw new ArchiveError(
+      'ARCHIVE_UNSUPPORTED_FORMAT',
+      'the zstd frame declares a window that no archive has; repack it with zstd --long=27',
+    );
+  }
+}
+
+/** A run of bytes of the frame, collected over chunk borders. */
+class Field {
+  readonly bytes: Uint8Array;
+  #missing: number;
+
+  constructor(length: number, bytes = new Uint8Array(length)) {
+    this.#missing = length;
+    this.bytes = bytes;
+  }
+
+  /** A field whose bytes nobody looks at. */
+  static skipped(length: number): Field {
+    return new Field(length, new Uint8Array(0));
+  }
+
+  get isComplete(): boolean {
+    return this.#missing === 0;
+  }
+
+  /** Takes what it still needs from the front of a chunk, and says how much that was. */
+  take(chunk: Uint8Array): number {
+    const taken = Math.min(this.#missing, chunk.length);
+    if (this.bytes.length > 0) this.bytes.set(chunk.subarray(0, taken), this.bytes.length - this.#missing);
+    this.#missing -= taken;
+    return taken;
+  }
+}
+
+/** The next field that has any bytes; null after the last. */
+function nextField(fields: Generator<Field, void, Uint8Array>, bytes: Uint8Array): Field | null {
+  let next = fields.next(bytes);
+  while (!next.done && next.value.isComplete) next = fields.next(next.value.bytes);
+  return next.done ? null : next.value;
+}

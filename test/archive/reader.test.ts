@@ -1,0 +1,135 @@
+import { createReadStream } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { beforeAll, describe, expect, it } from '@jest/globals';
+import { type ArchiveMember, readArchive, verifyArchive } from '../../src/archive/reader.ts';
+import { buildArchive, collect } from './support/build-archive.ts';
+import { tarOf } from './support/handmade.ts';
+import { sampleHistory } from './support/sample-history.ts';
+import { temporaryDirectory } from './support/temporary-directory.ts';
+
+const path = temporaryDirectory();
+let file: string;
+
+beforeAll(async () => {
+  file = path('sample.klstate');
+  await buildArchive(sampleHistory, file);
+});
+
+/** The file in pieces, telling when its reader has let go of it. */
+function watched(bytes: Uint8Array) {
+  const watch = { ended: false };
+  async function* source() {
+    try {
+      for (let at = 0; at < bytes.length; at += 100) yield bytes.subarray(at, at + 100);
+    } finally {
+      watch.ended = true;
+    }
+  }
+  return { watch, source: source() };
+}
+
+describe('reading an archive', () => {
+  it('yields its members in their order', async () => {
+    const kinds = (await collect(readArchive(createReadStream(file)))).map(({ kind }) => kind);
+    expect(kinds).toEqual([
+      ...['manifest', 'tags', 'event', 'event', 'event', 'resource', 'resource', 'export'],
+      ...['version', 'version', 'version', 'version'],
+    ]);
+  });
+
+  it('skips what is not read of a version, and verifies it all the same', async () => {
+    const firstBytes: number[] = [];
+    const verified = await verifyArchive(file, {
+      onVersion: async (version, content) => {
+        if (version.serial === 2n) return;
+        for await (const chunk of content) {
+          firstBytes.push(chunk[0] ?? 0);
+          break;
+        }
+      },
+    });
+    expect(firstBytes).toEqual([0x7b, 0x7b, 0x7b]);
+    expect(verified).toEqual(await verifyArchive(file));
+  });
+
+  it('refuses to pass off a content that is read too late as an empty one', async () => {
+    const members = readArchive(createReadStream(file));
+    const versions: Extract<ArchiveMember, { kind: 'version' }>[] = [];
+    for await (const member of members) {
+      if (member.kind === 'version') versions.push(member);
+    }
+    for (const { content } of versions) {
+      await expect(collect(content)).rejects.toThrow(/after the next was asked for/);
+    }
+    expect(versions).toHaveLength(4);
+  });
+
+  it('closes the source when the loop is left', async () => {
+    const { watch, source } = watched(await readFile(file));
+    for await (const member of readArchive(source)) {
+      if (member.kind === 'version') break;
+    }
+    expect(watch.ended).toBe(true);
+  });
+
+  it('closes the source when the archive is refused', async () => {
+    const bytes = await readFile(file);
+    bytes[bytes.length - 1] = (bytes.at(-1) ?? 0) ^ 1;
+    const { watch, source } = watched(bytes);
+    await expect(collect(readArchive(source))).rejects.toMatchObject({ code: 'ARCHIVE_CORRUPT' });
+    expect(watch.ended).toBe(true);
+  });
+
+  it('hands on an error of the source unchanged', async () => {
+    const lost = new Error('connection lost');
+    const bytes = await readFile(file);
+    async function* source() {
+      yield bytes.subarray(0, 700);
+      throw lost;
+    }
+    await expect(collect(readArchive(source()))).rejects.toBe(lost);
+  });
+
+  it('asks no more of the source than its reader needs', async () => {
+    const rawState = Buffer.from(
+      Uint8Array.from({ length: 4 << 20 }, (_, i) => 32 + ((i * 7919 + (i >> 7)) % 90)),
+    );
+    const versions = [{ serial: 1n, rawState: rawState.toString() }];
+    await buildArchive({ versions }, path('large.klstate'));
+    const tar = tarOf(await readFile(path('large.klstate')));
+    let asked = 0;
+    async function* source() {
+      for (let at = 0; at < tar.length; at += 65_536) {
+        asked = at;
+        yield tar.subarray(at, at + 65_536);
+      }
+    }
+    for await (const member of readArchive(source())) {
+      if (member.kind !== 'version') continue;
+      for await (const _ of member.content) {
+        expect(asked).toBeLessThan(1 << 20);
+        break;
+      }
+      break;
+    }
+  });
+});
+
+describe('verifying a file', () => {
+  it('rejects with the error of a callback', async () => {
+    const full = new Error('the disk is full');
+    const onVersion = () => Promise.reject(full);
+    await expect(verifyArchive(file, { onVersion })).rejects.toBe(full);
+  });
+
+  it('rejects with the reason of the signal', async () => {
+    const abort = new AbortController();
+    const reason = new Error('shutting down');
+    const onVersion = async () => abort.abort(reason);
+    await expect(verifyArchive(file, { onVersion, signal: abort.signal })).rejects.toBe(reason);
+  });
+
+  it('says when there is no such file', async () => {
+    await expect(verifyArchive(path('nowhere'))).rejects.toMatchObject({ code: 'ENOENT' });
+  });
+});

@@ -1,0 +1,288 @@
+import { readdir, readFile, stat, writeFile } from 'node:fs/promises';
+import { describe, expect, it } from '@jest/globals';
+import type { ArchivedEvent, RawState } from '../../src/archive/model.ts';
+import { verifyArchive } from '../../src/archive/reader.ts';
+import { type ArchiveContents, writeArchive } from '../../src/archive/writer.ts';
+import { archiveContents, buildArchive, collect, each } from './support/build-archive.ts';
+import { takeApart, tarOf } from './support/handmade.ts';
+import { sampleHistory } from './support/sample-history.ts';
+import { temporaryDirectory } from './support/temporary-directory.ts';
+
+const path = temporaryDirectory();
+
+/** Everything an archive gives back, raw states as text. */
+async function contentsOf(file: string) {
+  const found = { events: [] as unknown[], resources: [] as unknown[], raw: [] as [bigint, string][] };
+  const verified = await verifyArchive(file, {
+    onEvent: (event) => void found.events.push(event),
+    onResource: (resource) => void found.resources.push(resource),
+    onVersion: async (version, content, byteLength) => {
+      const bytes = Buffer.concat(await collect(content));
+      expect(bytes).toHaveLength(byteLength);
+      found.raw.push([version.serial, bytes.toString()]);
+    },
+  });
+  return { ...found, verified };
+}
+
+describe('an archive that was written', () => {
+  it('gives back every version, tag, event, span and raw state as it was put in', async () => {
+    const contents = archiveContents(sampleHistory);
+    await buildArchive(sampleHistory, path('round-trip.klstate'));
+    const { verified, events, resources, raw } = await contentsOf(path('round-trip.klstate'));
+
+    expect(raw).toEqual(sampleHistory.versions.map(({ serial, rawState }) => [serial, rawState]));
+    expect(verified.manifest.state).toEqual(contents.state);
+    expect(verified.manifest.versions).toEqual(contents.versions);
+    expect(verified.exportRecord).toEqual(contents.exportRecord);
+    expect(events).toEqual(await collect(contents.events));
+    expect(resources).toEqual(await collect(contents.resources ?? each([])));
+    expect(verified.counts).toEqual({ versions: 4, tags: 4, events: 3, resources: 2 });
+    expect(verified.hasResources).toBe(true);
+    expect(verified.warnings).toEqual([]);
+  });
+
+  it('holds its tags in the order of Unicode code points', async () => {
+    await buildArchive(sampleHistory, path('tags.klstate'));
+    const { tags } = await verifyArchive(path('tags.klstate'));
+    expect(tags.map(({ tag }) => tag)).toEqual(['Release', 'release 1\nwith a newline', '\uffee', '🚀']);
+    expect(new Set(tags)).toEqual(new Set(archiveContents(sampleHistory).tags));
+  });
+
+  it('is what the writer says it is', async () => {
+    const written = await buildArchive(sampleHistory, path('said.klstate'));
+    const verified = await verifyArchive(path('said.klstate'));
+    const { size } = await stat(path('said.klstate'));
+    expect(written.sizeBytes).toBe(BigInt(size));
+    expect(verified).toMatchObject({ ...written });
+    expect(written.rawBytes).toBe(
+      BigInt(sampleHistory.versions.reduce((sum, { rawState }) => sum + Buffer.byteLength(rawState), 0)),
+    );
+  });
+
+  it('is one zstd frame with the long window and a checksum', async () => {
+    await buildArchive(sampleHistory, path('frame.klstate'));
+    const file = await readFile(path('frame.klstate'));
+    // RFC 8878: magic; a descriptor with nothing but the checksum flag; a window of 2^27 bytes.
+    expect(file.subarray(0, 6).toString('hex')).toBe('28b52ffd0488');
+  });
+
+  it('is readable by its owner alone', async () => {
+    await buildArchive(sampleHistory, path('mode.klstate'));
+    expect((await stat(path('mode.klstate'))).mode & 0o777).toBe(0o600);
+  });
+
+  it('has the same bytes again for the same contents, however they come in pieces', async () => {
+    const raw = 'x'.repeat(700_000);
+    const history = {
+      ...sampleHistory,
+      versions: [...sampleHistory.versions.slice(0, 3), { serial: 11n, rawState: raw }],
+    };
+    const inPieces = (size: number): ArchiveContents => ({
+      ...archiveContents(history),
+      rawStates: each(
+        history.versions.map(({ serial, rawState }) => {
+          const bytes = Buffer.from(rawState);
+          const count = Math.ceil(bytes.length / size);
+          const pieces = Array.from({ length: count }, (_, i) => bytes.subarray(i * size, (i + 1) * size));
+          return { serial, byteLength: bytes.length, content: each(pieces) };
+        }),
+      ),
+    });
+    const first = await writeArchive(inPieces(1 << 20), path('first.klstate'));
+    const second = await writeArchive(inPieces(999), path('second.klstate'));
+    expect(second.sha256).toBe(first.sha256);
+  });
+
+  it('has the same bytes again when the tar ends where a zstd block does', async () => {
+    // Ended a moment earlier, the compressor would close the frame in one block less.
+    const probe = await buildArchive({ versions: [{ serial: 1n, rawState: '' }] }, path('probe.klstate'));
+    const empty = await tarLength(path('probe.klstate'));
+    const rawState = 'y'.repeat(4 * 131_072 - empty);
+    const digests = new Set<string>([probe.sha256]);
+    for (const name of ['a', 'b', 'c']) {
+      const written = await buildArchive({ versions: [{ serial: 1n, rawState }] }, path(`${name}.klstate`));
+      expect((await tarLength(path(`${name}.klstate`))) % 131_072).toBe(0);
+      digests.add(written.sha256);
+    }
+    expect(digests.size).toBe(2);
+  });
+
+  it('differs from a second export in nothing but export.json and the sums', async () => {
+    const first = await buildArchive(sampleHistory, path('today.klstate'));
+    const later = { ...sampleHistory, exportRecord: { exportedAt: '2027-01-01T00:00:00.000000Z' } };
+    const second = await buildArchive(later, path('tomorrow.klstate'));
+    expect(second.sha256).not.toBe(first.sha256);
+    expect(second.historyDigest).toBe(first.historyDigest);
+    const [a, b] = await Promise.all(
+      ['today.klstate', 'tomorrow.klstate'].map((name) => membersOf(path(name))),
+    );
+    const differing = [...(a ?? [])]
+      .filter(([name, data]) => !b?.get(name)?.equals(data))
+      .map(([name]) => name);
+    expect(differing).toEqual(['export.json', 'SHA256SUMS']);
+  });
+
+  it('may leave the resource spans out', async () => {
+    await buildArchive({ ...sampleHistory, resources: null }, path('no-spans.klstate'));
+    const verified = await verifyArchive(path('no-spans.klstate'));
+    expect(verified.hasResources).toBe(false);
+    expect(verified.counts.resources).toBe(0);
+  });
+
+  it('takes the place of what stood at the path', async () => {
+    await writeFile(path('taken.klstate'), 'something else');
+    const written = await buildArchive(sampleHistory, path('taken.klstate'));
+    expect((await verifyArchive(path('taken.klstate'))).sha256).toBe(written.sha256);
+  });
+});
+
+describe('progress', () => {
+  it('counts whole versions and their bytes', async () => {
+    const seen: unknown[] = [];
+    const history = { versions: [1n, 2n].map((serial) => ({ serial, rawState: `{"serial": ${serial}}` })) };
+    await buildArchive(history, path('progress.klstate'), { onProgress: (progress) => seen.push(progress) });
+    expect(seen).toEqual([
+      { versions: 1, bytes: 13n },
+      { versions: 2, bytes: 26n },
+    ]);
+  });
+});
+
+describe('an attempt that fails', () => {
+  const failing: [string, (contents: ArchiveContents) => Partial<ArchiveContents>, object][] = [
+    [
+      'raw states in another order',
+      () => ({ rawStates: rawStatesOf([2n, 0n, 10n, 9223372036854775806n]) }),
+      { code: 'ARCHIVE_INCONSISTENT', member: 'versions/2.tfstate.json' },
+    ],
+    [
+      'a raw state missing at the end',
+      () => ({ rawStates: rawStatesOf([0n, 2n, 10n]) }),
+      { code: 'ARCHIVE_INCONSISTENT', message: 'the raw state of serial 9223372036854775806 is missing' },
+    ],
+    [
+      'a raw state too many',
+      () => ({ rawStates: rawStatesOf([0n, 2n, 10n, 9223372036854775806n, 5n]) }),
+      { code: 'ARCHIVE_INCONSISTENT', member: 'versions/5.tfstate.json' },
+    ],
+    [
+      'a raw state shorter than announced',
+      () => ({ rawStates: each([{ serial: 0n, byteLength: 7, content: each([Buffer.from('{}')]) }]) }),
+      { code: 'ARCHIVE_INCONSISTENT', member: 'versions/0.tfstate.json' },
+    ],
+    [
+      'a raw state longer than announced',
+      () => ({ rawStates: each([{ serial: 0n, byteLength: 1, content: each([Buffer.from('{}')]) }]) }),
+      { code: 'ARCHIVE_INCONSISTENT', member: 'versions/0.tfstate.json' },
+    ],
+    [
+      'versions that do not ascend',
+      ({ versions }) => ({ versions: [...versions].reverse() }),
+      { code: 'ARCHIVE_INCONSISTENT', member: 'manifest.json' },
+    ],
+    [
+      'a tag on a serial that is not there',
+      ({ tags }) => ({ tags: tags.map((tag) => ({ ...tag, serial: 77n })) }),
+      { code: 'ARCHIVE_INCONSISTENT', message: expect.stringMatching(/tag "Release" names serial 77/) },
+    ],
+    [
+      'an event with text PostgreSQL cannot hold',
+      () => ({ events: each([event({ actor: 'half a pair \ud83d' })]) }),
+      { code: 'ARCHIVE_INCONSISTENT', member: 'events.ndjson' },
+    ],
+    ['a source that throws', () => ({ rawStates: broken() }), { message: 'the database went away' }],
+  ];
+
+  it.each(failing)('says so and leaves nothing behind: %s', async (what, change, error) => {
+    const contents = archiveContents(sampleHistory);
+    const file = path(`${what}.klstate`);
+    await expect(writeArchive({ ...contents, ...change(contents) }, file)).rejects.toMatchObject(error);
+    expect(await leftovers(what)).toEqual([]);
+  });
+
+  it('leaves the archive that was there before', async () => {
+    const before = await buildArchive(sampleHistory, path('kept.klstate'));
+    const contents = { ...archiveContents(sampleHistory), rawStates: broken() };
+    await expect(writeArchive(contents, path('kept.klstate'))).rejects.toThrow('the database went away');
+    expect((await verifyArchive(path('kept.klstate'))).sha256).toBe(before.sha256);
+    expect(await leftovers('kept')).toEqual(['kept.klstate']);
+  });
+
+  it('ends with the reason of the signal, even while a source keeps it waiting, and leaves nothing behind', async () => {
+    const abort = new AbortController();
+    const reason = new Error('the caller left');
+    async function* stuck(): AsyncGenerator<RawState, void, void> {
+      abort.abort(reason);
+      await new Promise(() => {});
+      yield* [];
+    }
+    const contents = { ...archiveContents(sampleHistory), rawStates: stuck() };
+    const writing = writeArchive(contents, path('aborted.klstate'), { signal: abort.signal });
+    await expect(writing).rejects.toBe(reason);
+    expect(await leftovers('aborted')).toEqual([]);
+  });
+
+  it('ends the sources', async () => {
+    let ended = false;
+    async function* watched(): AsyncGenerator<RawState, void, void> {
+      try {
+        yield { serial: 5n, byteLength: 2, content: each([Buffer.from('{}')]) };
+      } finally {
+        ended = true;
+      }
+    }
+    const contents = { ...archiveContents(sampleHistory), rawStates: watched() };
+    await expect(writeArchive(contents, path('ended.klstate'))).rejects.toMatchObject({
+      code: 'ARCHIVE_INCONSISTENT',
+    });
+    expect(ended).toBe(true);
+  });
+
+  it('says when there is no such directory', async () => {
+    await expect(buildArchive(sampleHistory, path('nowhere/a.klstate'))).rejects.toMatchObject({
+      code: 'ENOENT',
+    });
+  });
+});
+
+it('sweeps up what a killed attempt left at the same path', async () => {
+  for (const part of ['partial', 'events.partial', 'resources.partial']) {
+    await writeFile(path(`swept.klstate.${part}`), 'left over');
+  }
+  await buildArchive(sampleHistory, path('swept.klstate'));
+  expect(await leftovers('swept')).toEqual(['swept.klstate']);
+});
+
+async function leftovers(prefix: string): Promise<string[]> {
+  return (await readdir(path())).filter((name) => name.startsWith(`${prefix}.`));
+}
+
+function rawStatesOf(serials: bigint[]): AsyncIterable<RawState> {
+  return each(serials.map((serial) => ({ serial, byteLength: 2, content: each([Buffer.from('{}')]) })));
+}
+
+async function* broken(): AsyncGenerator<RawState, void, void> {
+  yield { serial: 0n, byteLength: 2, content: each([Buffer.from('{}')]) };
+  throw new Error('the database went away');
+}
+
+function event(fields: Partial<ArchivedEvent>): ArchivedEvent {
+  return {
+    id: '00000002-0000-4000-8000-000000000000',
+    kind: 'state_write',
+    serial: null,
+    actor: null,
+    payload: '{}',
+    createdAt: '2026-03-02T10:00:00.000118Z',
+    ...fields,
+  };
+}
+
+async function tarLength(file: string): Promise<number> {
+  return tarOf(await readFile(file)).length;
+}
+
+async function membersOf(file: string): Promise<Map<string, Buffer>> {
+  return new Map((await takeApart(await readFile(file))).map(({ name, data }) => [name, data]));
+}
