@@ -1,0 +1,71 @@
+/** The bytes of JSON's own characters. */
+export const TAB = 0x09;
+export const LINE_FEED = 0x0a;
+export const CARRIAGE_RETURN = 0x0d;
+export const SPACE = 0x20;
+export const QUOTE = 0x22;
+export const PLUS = 0x2b;
+export const COMMA = 0x2c;
+export const MINUS = 0x2d;
+export const POINT = 0x2e;
+export const ZERO = 0x30;
+export const NINE = 0x39;
+export const COLON = 0x3a;
+export const OPEN_BRACKET = 0x5b;
+export const BACKSLASH = 0x5c;
+export const CLOSE_BRACKET = 0x5d;
+export const OPEN_BRACE = 0x7b;
+export const CLOSE_BRACE = 0x7d;
+
+/** True for the first byte of an object or an array. */
+export function opensContainer(byte: number | undefined): boolean {
+  return byte === OPEN_BRACE || byte === OPEN_BRACKET;
+}
+
+/** The first position at or after `at` that holds no white space. */
+export function skipWhitespace(bytes: Buffer, at: number): number {
+  let p = at;
+  for (;;) {
+    const c = bytes[p];
+    if (c !== SPACE && c !== LINE_FEED && c !== CARRIAGE_RETURN && c !== TAB) return p;
+    p++;
+  }
+}
+
+/** The position after the string whose opening quote is at `at`, in text already known to be JSON. */
+export function endOfString(bytes: Buffer, at: number): number {
+  let p = at + 1;
+  for (;;) {
+    const c = bytes[p] ?? QUOTE;
+    if (c === QUOTE) return p + 1;
+    p += c === BACKSLASH ? 2 : 1;
+  }
+}
+
+/** The position after the scalar at `at`, in text already known to be JSON. */
+export function endOfScalar(bytes: Buffer, at: number): number {
+  if (bytes[at] === QUOTE) return endOfString(bytes, at);
+  let p = at;
+  // Numbers and the three literals hold no byte at or below a comma but "+", and end before ] } or white space.
+  for (;;) {
+    const c = bytes[p] ?? COMMA;
+    if ((c <= COMMA && c !== PLUS) || c === CLOSE_BRACKET || c === CLOSE_BRACE) return p;
+    p++;
+  }
+}
+
+/** The value of the string token between `start` and `end`, quotes included, known to be JSON. */
+export function decodeString(bytes: Buffer, start: number, end: number): string {
+  for (let p = start; p < end; p++) {
+    if (bytes[p] === BACKSLASH) return String(JSON.parse(bytes.toString('utf8', start, end)));
+  }
+  return bytes.toString('utf8', start + 1, end - 1);
+}
+
+/** Whether the bytes at `at` are those of `token`. */
+export function hasToken(bytes: Buffer, at: number, token: Buffer): boolean {
+  for (let i = 0; i < token.length; i++) {
+    if (bytes[at + i] !== token[i]) return false;
+  }
+  return true;
+}

@@ -1,0 +1,266 @@
+import { UnsupportedStateDocumentError } from './errors.ts';
+import {
+  BACKSLASH,
+  CLOSE_BRACE,
+  CLOSE_BRACKET,
+  COLON,
+  COMMA,
+  MINUS,
+  NINE,
+  OPEN_BRACE,
+  OPEN_BRACKET,
+  PLUS,
+  POINT,
+  QUOTE,
+  SPACE,
+  skipWhitespace,
+  ZERO,
+} from './json-bytes.ts';
+import { jsonPathAt } from './json-path.ts';
+import type { StateDocumentLimits } from './limits.ts';
+
+const LETTER_U = 0x75;
+const SIMPLE_ESCAPES = new Set([...'"\\/bfnrt'].map((letter) => letter.charCodeAt(0)));
+const LITERALS = ['true', 'false', 'null'].map((word) => Buffer.from(word));
+/** Exponents are read up to here; beyond it every limit is exceeded anyway. */
+const EXPONENT_CAP = 1_000_000_000;
+
+/**
+ * A validating scanner over the bytes of one JSON document: the strict grammar of RFC 8259, and of what it
+ * allows only what jsonb can store (data model, trap 3). It builds nothing; every method takes the position
+ * of a token and returns the position after it, or throws {@link UnsupportedStateDocumentError}.
+ *
+ * UTF-8 itself is not its concern: bytes from 0x80 up are taken inside strings and refused outside.
+ */
+export class JsonScanner {
+  readonly #bytes: Buffer;
+  readonly #limits: StateDocumentLimits;
+  /** Which containers are open in {@link value}: 1 for an object, 0 for an array, by depth. */
+  readonly #open: Uint8Array;
+  /** Bytes the document would gain if every exponent were written out. */
+  #expansion = 0;
+
+  constructor(bytes: Buffer, limits: StateDocumentLimits) {
+    this.#bytes = bytes;
+    this.#limits = limits;
+    this.#open = new Uint8Array(limits.maxDepth + 1);
+  }
+
+  /** Reports what is wrong with the value, key or token at `offset`. */
+  fail(offset: number, reason: string): never {
+    throw new UnsupportedStateDocumentError(jsonPathAt(this.#bytes, offset), reason);
+  }
+
+  /**
+   * Scans the object at `at`, which is `depth` containers deep (the document is 1), handing every member to
+   * `onMember`, which scans the value and returns the position after it.
+   */
+  object(
+    at: number,
+    depth: number,
+    onMember: (keyStart: number, keyEnd: number, valueStart: number) => number,
+  ): number {
+    const bytes = this.#bytes;
+    this.#checkDepth(at, depth);
+    let p = skipWhitespace(bytes, at + 1);
+    if (bytes[p] === CLOSE_BRACE) return p + 1;
+    for (;;) {
+      const keyEnd = this.#key(p);
+      const valueStart = this.#colon(keyEnd);
+      p = skipWhitespace(bytes, onMember(p, keyEnd, valueStart));
+      if (bytes[p] === CLOSE_BRACE) return p + 1;
+      if (bytes[p] !== COMMA) this.#unexpected(p, 'a comma or the end of the object');
+      p = skipWhitespace(bytes, p + 1);
+    }
+  }
+
+  /** Scans the array at `at`, handing the start of every element to `onElement`, as {@link object} does. */
+  array(at: number, depth: number, onElement: (start: number) => number): number {
+    const bytes = this.#bytes;
+    this.#checkDepth(at, depth);
+    let p = skipWhitespace(bytes, at + 1);
+    if (bytes[p] === CLOSE_BRACKET) return p + 1;
+    for (;;) {
+      p = skipWhitespace(bytes, onElement(p));
+      if (bytes[p] === CLOSE_BRACKET) return p + 1;
+      if (bytes[p] !== COMMA) this.#unexpected(p, 'a comma or the end of the array');
+      p = skipWhitespace(bytes, p + 1);
+    }
+  }
+
+  /** Scans the value at `at`, which has `depth` containers around it. */
+  value(at: number, depth: number): number {
+    const bytes = this.#bytes;
+    const open = this.#open;
+    let level = depth;
+    let p = at;
+    for (;;) {
+      // Here p is at the first byte of a value.
+      const c = bytes[p];
+      if (c === QUOTE) {
+        p = this.string(p);
+      } else if (c === OPEN_BRACE || c === OPEN_BRACKET) {
+        this.#checkDepth(p, ++level);
+        const isObject = c === OPEN_BRACE;
+        open[level] = isObject ? 1 : 0;
+        p = skipWhitespace(bytes, p + 1);
+        if (bytes[p] === (isObject ? CLOSE_BRACE : CLOSE_BRACKET)) {
+          level--;
+          p++;
+        } else {
+          if (isObject) p = this.#colon(this.#key(p));
+          continue;
+        }
+      } else {
+        p = this.#scalar(p);
+      }
+      // Here p is after a value: close what ends with it, then move to the next.
+      for (;;) {
+        if (level === depth) return p;
+        p = skipWhitespace(bytes, p);
+        const isObject = open[level] === 1;
+        const d = bytes[p];
+        if (d === COMMA) {
+          p = skipWhitespace(bytes, p + 1);
+          if (isObject) p = this.#colon(this.#key(p));
+          break;
+        }
+        if (d !== (isObject ? CLOSE_BRACE : CLOSE_BRACKET)) {
+          this.#unexpected(
+            p,
+            isObject ? 'a comma or the end of the object' : 'a comma or the end of the array',
+          );
+        }
+        level--;
+        p++;
+      }
+    }
+  }
+
+  /** Scans the string whose opening quote is at `at`. */
+  string(at: number): number {
+    const bytes = this.#bytes;
+    let p = at + 1;
+    for (;;) {
+      const c = bytes[p] ?? -1;
+      if (c > BACKSLASH) p++;
+      else if (c === QUOTE) return p + 1;
+      else if (c === BACKSLASH) p = this.#escape(at, p);
+      else if (c >= SPACE) p++;
+      else if (c === -1) this.fail(at, 'a string is not closed');
+      else this.fail(at, 'a string holds a control character that is not escaped');
+    }
+  }
+
+  #key(at: number): number {
+    if (this.#bytes[at] !== QUOTE) this.#unexpected(at, 'a key');
+    return this.string(at);
+  }
+
+  #colon(at: number): number {
+    const p = skipWhitespace(this.#bytes, at);
+    if (this.#bytes[p] !== COLON) this.#unexpected(p, 'a colon');
+    return skipWhitespace(this.#bytes, p + 1);
+  }
+
+  #escape(stringStart: number, at: number): number {
+    const letter = this.#bytes[at + 1] ?? -1;
+    if (SIMPLE_ESCAPES.has(letter)) return at + 2;
+    if (letter !== LETTER_U) this.fail(stringStart, 'a string holds an escape that is not JSON');
+    const unit = this.#codeUnit(stringStart, at + 2);
+    if (unit === 0) this.fail(stringStart, 'a string holds \\u0000, which PostgreSQL cannot store');
+    if (unit < 0xd800 || unit > 0xdfff) return at + 6;
+    const paired = unit < 0xdc00 && this.#bytes[at + 6] === BACKSLASH && this.#bytes[at + 7] === LETTER_U;
+    const low = paired ? this.#codeUnit(stringStart, at + 8) : 0;
+    if (low < 0xdc00 || low > 0xdfff) {
+      this.fail(stringStart, 'a string holds half of a surrogate pair, which PostgreSQL cannot store');
+    }
+    return at + 12;
+  }
+
+  #codeUnit(stringStart: number, at: number): number {
+    let unit = 0;
+    for (let p = at; p < at + 4; p++) {
+      const digit = hexDigit(this.#bytes[p] ?? -1);
+      if (digit === -1) this.fail(stringStart, 'a string holds a \\u escape without four hex digits');
+      unit = unit * 16 + digit;
+    }
+    return unit;
+  }
+
+  #scalar(at: number): number {
+    const c = this.#bytes[at] ?? -1;
+    if (c === MINUS || isDigit(c)) return this.#number(at);
+    for (const literal of LITERALS) {
+      if (c === literal[0] && literal.every((byte, i) => byte === this.#bytes[at + i])) {
+        return at + literal.length;
+      }
+    }
+    return this.#unexpected(at, 'a value');
+  }
+
+  #number(at: number): number {
+    const bytes = this.#bytes;
+    const integerStart = bytes[at] === MINUS ? at + 1 : at;
+    let p = this.#digits(at, integerStart);
+    const integerDigits = p - integerStart;
+    if (integerDigits > 1 && bytes[integerStart] === ZERO) this.fail(at, 'a number begins with 0');
+    let fractionDigits = 0;
+    if (bytes[p] === POINT) {
+      const fractionStart = p + 1;
+      p = this.#digits(at, fractionStart);
+      fractionDigits = p - fractionStart;
+    }
+    let digits = integerDigits + fractionDigits;
+    const c = bytes[p];
+    if (c === 0x65 || c === 0x45) {
+      const sign = bytes[p + 1];
+      const exponentStart = sign === PLUS || sign === MINUS ? p + 2 : p + 1;
+      p = this.#digits(at, exponentStart);
+      let exponent = 0;
+      for (let q = exponentStart; q < p && exponent < EXPONENT_CAP; q++) {
+        exponent = exponent * 10 + (bytes[q] ?? ZERO) - ZERO;
+      }
+      if (sign === MINUS) exponent = -exponent;
+      digits = Math.max(1, integerDigits + exponent) + Math.max(0, fractionDigits - exponent);
+      this.#expansion += Math.max(0, digits - (p - at));
+    }
+    if (digits > this.#limits.maxNumberDigits) {
+      this.fail(at, `a number has more than ${this.#limits.maxNumberDigits} digits once written out`);
+    }
+    if (this.#expansion > this.#limits.maxBytes - bytes.length) {
+      this.fail(at, `the document exceeds ${this.#limits.maxBytes} bytes once its numbers are written out`);
+    }
+    return p;
+  }
+
+  /** The position after the digits at `start`, of which there must be one or more. */
+  #digits(numberStart: number, start: number): number {
+    const bytes = this.#bytes;
+    let p = start;
+    while (isDigit(bytes[p] ?? -1)) p++;
+    if (p === start) this.fail(numberStart, 'a number lacks digits');
+    return p;
+  }
+
+  #checkDepth(at: number, depth: number): void {
+    if (depth > this.#limits.maxDepth) {
+      this.fail(at, `objects and arrays are nested more than ${this.#limits.maxDepth} deep`);
+    }
+  }
+
+  #unexpected(at: number, wanted: string): never {
+    if (at >= this.#bytes.length) this.fail(at, `the document ends where ${wanted} should be`);
+    return this.fail(at, `not JSON: ${wanted} should be at byte ${at}`);
+  }
+}
+
+function isDigit(byte: number): boolean {
+  return byte >= ZERO && byte <= NINE;
+}
+
+function hexDigit(byte: number): number {
+  if (isDigit(byte)) return byte - ZERO;
+  const letter = byte | 0x20;
+  return letter >= 0x61 && letter <= 0x66 ? letter - 0x61 + 10 : -1;
+}

@@ -1,0 +1,43 @@
+const INITIAL_ROWS = 64;
+
+/** Rows of positions in a document, a few integers each, kept outside the JavaScript heap. */
+export class OffsetTable {
+  readonly #width: number;
+  #cells: Int32Array;
+  #rows = 0;
+
+  constructor(width: number) {
+    this.#width = width;
+    this.#cells = new Int32Array(INITIAL_ROWS * width);
+  }
+
+  /** The number of rows. */
+  get length(): number {
+    return this.#rows;
+  }
+
+  /** Adds a row of zeros and returns its number. */
+  add(): number {
+    const needed = (this.#rows + 1) * this.#width;
+    if (needed > this.#cells.length) {
+      const grown = new Int32Array(this.#cells.length * 2);
+      grown.set(this.#cells);
+      this.#cells = grown;
+    }
+    return this.#rows++;
+  }
+
+  /** Forgets the rows from `length` on. */
+  truncate(length: number): void {
+    this.#cells.fill(0, length * this.#width, this.#rows * this.#width);
+    this.#rows = length;
+  }
+
+  get(row: number, column: number): number {
+    return this.#cells[row * this.#width + column] ?? 0;
+  }
+
+  set(row: number, column: number, value: number): void {
+    this.#cells[row * this.#width + column] = value;
+  }
+}

@@ -1,0 +1,76 @@
+import { createHash } from 'node:crypto';
+import { describe, expect, test } from '@jest/globals';
+import {
+  type AttributesHashFields,
+  attributesHash,
+  legacyAttributesHash,
+} from '../../src/terraform/projection.ts';
+
+const vpc: AttributesHashFields = {
+  mode: 'managed',
+  type: 'aws_vpc',
+  name: 'main',
+  provider: 'provider["registry.terraform.io/hashicorp/aws"]',
+  modulePath: '',
+  indexKind: 'none',
+  indexValue: null,
+  schemaVersion: 1,
+  attributes: Buffer.from('{"id":"vpc-1"}'),
+  sensitivePaths: Buffer.from('[]'),
+  dependenciesRaw: '[]',
+};
+
+const keyed: AttributesHashFields = {
+  mode: 'data',
+  type: 't',
+  name: 'n',
+  provider: 'provider["registry.terraform.io/hashicorp/null"]',
+  modulePath: 'module.m',
+  indexKind: 'string',
+  indexValue: 'k<1>',
+  schemaVersion: 0,
+  attributes: Buffer.from('{"b":1,"aa":"x<y"}'),
+  sensitivePaths: Buffer.from('[]'),
+  dependenciesRaw: '["a.b","c.d\\u003c"]',
+};
+
+describe('attributes_hash is the one Kilolock computes', () => {
+  test.each([
+    ['compact', vpc, '62b4a29467b43aaa266f410cb848d2f6cd660784f06d1ceeaf6d1458eddf5f59'],
+    [
+      'as PostgreSQL prints it',
+      { ...vpc, attributes: Buffer.from('{"id": "vpc-1"}') },
+      '03ad720440b914efbdc531e2838c12e001d5fd40dbe926ec81f1ad40f121bda2',
+    ],
+    [
+      'as Terraform writes it',
+      { ...vpc, attributes: Buffer.from('{\n            "id": "vpc-1"\n          }') },
+      'f817aadceb84c4a46382c7dcbb95f8ecd8a60ab6a36a0d74889c1e264667862a',
+    ],
+    [
+      'with a key and dependencies',
+      keyed,
+      'a751a0cf42042bf48892838afec8fbcbe68ef8ff0d440baf885d1b09120fb0a4',
+    ],
+  ])('%s', (_spelling, fields, hash) => {
+    expect(attributesHash(fields)).toBe(hash);
+  });
+});
+
+test('the hash of older rows is the same without the schema version', () => {
+  const text = [
+    'managed',
+    'aws_vpc',
+    'main',
+    'provider["registry.terraform.io/hashicorp/aws"]',
+    '',
+    'none',
+    '',
+    '{"id":"vpc-1"}',
+    '[]',
+    '[]',
+  ].join('\u001f');
+  const expected = createHash('sha256').update(text).digest('hex');
+  expect(legacyAttributesHash(vpc)).toBe(expected);
+  expect(legacyAttributesHash({ ...vpc, schemaVersion: 2 })).toBe(expected);
+});
