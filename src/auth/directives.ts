@@ -1,0 +1,162 @@
+import type { ApolloGraphQLObjectTypeExtensions, GraphQLReferenceResolver } from '@apollo/subgraph';
+import {
+  defaultFieldResolver,
+  defaultTypeResolver,
+  type GraphQLAbstractType,
+  GraphQLError,
+  type GraphQLInterfaceType,
+  type GraphQLObjectType,
+  type GraphQLSchema,
+  isAbstractType,
+} from 'graphql';
+import { entityTypes } from './entity-types.ts';
+import { directiveNamingProblems } from './federation-link.ts';
+import {
+  fieldRequirements,
+  objectTypes,
+  referenceRequirements,
+  typeRequirement,
+  UnguardedSchemaError,
+} from './field-requirements.ts';
+import type { Principal } from './principal.ts';
+import { isMet, type Requirement } from './requirement.ts';
+
+export { fieldRequirements, referenceRequirements, UnguardedSchemaError };
+
+/** What enforcement needs of the GraphQL context. */
+export interface AuthorizationContext {
+  /** Who is calling; null when no credential was given. */
+  readonly principal: Principal | null;
+}
+
+/**
+ * Enforces `@authenticated` and `@requiresScopes` of a schema made by `buildSubgraphSchema`, whatever path a query
+ * takes: on every field of every object type, on every reference resolver, and on the types that interfaces and
+ * unions turn out to be. A denial comes before the resolver it guards, so that it costs no work and tells nothing.
+ * A caller without a credential gets UNAUTHENTICATED, one without the scopes FORBIDDEN.
+ *
+ * The schema is guarded in place and returned: there is no unguarded one left to serve by mistake.
+ *
+ * @param options.publicCoordinates the only fields that may demand nothing: `Type.field`, or `Type` for all of its
+ *   fields. `Query._entities` belongs among them; what it resolves is guarded item by item.
+ * @throws UnguardedSchemaError when a field outside that list demands nothing, a public coordinate is not in the
+ *   schema, a directive is renamed, not imported or not enforced here, or an entity has no reference resolver (the
+ *   library would then echo what the caller sent).
+ */
+export function enforceAuthorization(
+  schema: GraphQLSchema,
+  options: { readonly publicCoordinates: readonly string[] },
+): GraphQLSchema {
+  const requirements = fieldRequirements(schema);
+  const problems = [
+    ...directiveNamingProblems(schema),
+    ...unguardedFields(requirements, options.publicCoordinates),
+    ...unresolvedEntities(schema),
+  ];
+  if (problems.length > 0) throw new UnguardedSchemaError(problems);
+
+  guardFields(schema, requirements);
+  guardReferences(schema);
+  guardAbstractTypes(schema);
+  return schema;
+}
+
+function unguardedFields(
+  requirements: ReadonlyMap<string, Requirement>,
+  publicCoordinates: readonly string[],
+): string[] {
+  const unused = new Set(publicCoordinates);
+  const problems: string[] = [];
+  for (const [coordinate, requirement] of requirements) {
+    const covering = [coordinate, coordinate.slice(0, coordinate.indexOf('.'))].filter((each) =>
+      publicCoordinates.includes(each),
+    );
+    for (const each of covering) unused.delete(each);
+    if (covering.length === 0 && !requirement.authenticated) {
+      problems.push(`${coordinate}: demands nothing and is not among the public coordinates`);
+    }
+  }
+  return [...problems, ...[...unused].map((coordinate) => `${coordinate}: is public and not in the schema`)];
+}
+
+function unresolvedEntities(schema: GraphQLSchema): string[] {
+  return entityTypes(schema)
+    .filter((type) => referenceResolver(type) === undefined)
+    .map((type) => `${type.name}: is an entity without a reference resolver`);
+}
+
+function guardFields(schema: GraphQLSchema, requirements: ReadonlyMap<string, Requirement>): void {
+  for (const type of objectTypes(schema)) {
+    for (const field of Object.values(type.getFields())) {
+      const requirement = requirements.get(`${type.name}.${field.name}`);
+      if (!requirement?.authenticated) continue;
+      const { resolve = defaultFieldResolver, subscribe } = field;
+      field.resolve = (source, args, context, info) => {
+        demand(requirement, context);
+        return resolve(source, args, context, info);
+      };
+      if (subscribe) {
+        field.subscribe = (source, args, context, info) => {
+          demand(requirement, context);
+          return subscribe(source, args, context, info);
+        };
+      }
+    }
+  }
+}
+
+function guardReferences(schema: GraphQLSchema): void {
+  for (const type of entityTypes(schema)) {
+    const resolve = referenceResolver(type);
+    if (resolve === undefined) continue;
+    const requirement = typeRequirement(type);
+    // Asynchronous, because a synchronous throw would fail every item of `_entities` and not this one alone.
+    const guarded: GraphQLReferenceResolver<AuthorizationContext> = async (reference, context, info) => {
+      demand(requirement, context);
+      return resolve(reference, context, info);
+    };
+    const { apollo, ...others } = apolloExtensions(type);
+    type.extensions = {
+      ...others,
+      apollo: { ...apollo, subgraph: { ...apollo?.subgraph, resolveReference: guarded } },
+    };
+  }
+}
+
+/** Without it, `__typename` alone would tell which type an object has that the caller may not see. */
+function guardAbstractTypes(schema: GraphQLSchema): void {
+  const requirements = new Map(objectTypes(schema).map((type) => [type.name, typeRequirement(type)]));
+  for (const type of Object.values(schema.getTypeMap()).filter(isAbstractType)) {
+    const resolveType = type.resolveType ?? defaultTypeResolver;
+    type.resolveType = async (value, context, info, abstractType: GraphQLAbstractType) => {
+      const name = await resolveType(value, context, info, abstractType);
+      const requirement = name === undefined ? undefined : requirements.get(name);
+      if (requirement) demand(requirement, context);
+      return name;
+    };
+  }
+}
+
+function referenceResolver(
+  type: GraphQLObjectType | GraphQLInterfaceType,
+): GraphQLReferenceResolver<AuthorizationContext> | undefined {
+  return apolloExtensions(type).apollo?.subgraph?.resolveReference;
+}
+
+/** Where `buildSubgraphSchema` keeps the reference resolver of a type. */
+function apolloExtensions(
+  type: GraphQLObjectType | GraphQLInterfaceType,
+): ApolloGraphQLObjectTypeExtensions<unknown, AuthorizationContext> {
+  return type.extensions;
+}
+
+function demand(requirement: Requirement, context: AuthorizationContext): void {
+  const { principal } = context;
+  if (isMet(requirement, principal)) return;
+  if (!principal) {
+    throw new GraphQLError('Authentication is required.', { extensions: { code: 'UNAUTHENTICATED' } });
+  }
+  throw new GraphQLError('Not permitted.', {
+    extensions: { code: 'FORBIDDEN', requiredScopes: requirement.scopes },
+  });
+}

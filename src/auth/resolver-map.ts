@@ -1,0 +1,50 @@
+import {
+  type GraphQLNamedType,
+  type GraphQLSchema,
+  isAbstractType,
+  isEnumType,
+  isObjectType,
+  isScalarType,
+} from 'graphql';
+import { entityTypes } from './entity-types.ts';
+
+/** Resolvers exist that nothing in the schema calls. The message names every one. */
+export class StrayResolverError extends Error {
+  override readonly name = 'StrayResolverError';
+  /** The coordinates of the strays: `Type`, or `Type.field`. */
+  readonly coordinates: readonly string[];
+
+  constructor(coordinates: readonly string[]) {
+    super(`Resolvers without a place in the schema: ${coordinates.join(', ')}`);
+    this.coordinates = coordinates;
+  }
+}
+
+/**
+ * Checks that every resolver has its place in the schema. `buildSubgraphSchema` ignores those that have none, so a
+ * misspelt one leaves its field to the default resolver in silence.
+ *
+ * @throws StrayResolverError naming every resolver of an unknown type or field.
+ */
+export function assertResolversMatchSchema(
+  schema: GraphQLSchema,
+  resolvers: Readonly<Record<string, object>>,
+): void {
+  const entities = new Set(entityTypes(schema).map((type) => type.name));
+  const strays = Object.entries(resolvers).flatMap(([typeName, typeResolvers]) => {
+    const type = schema.getType(typeName);
+    if (type === undefined) return [typeName];
+    if (isScalarType(type)) return [];
+    return Object.keys(typeResolvers)
+      .filter((key) => !hasPlace(type, key, entities.has(typeName)))
+      .map((key) => `${typeName}.${key}`);
+  });
+  if (strays.length > 0) throw new StrayResolverError(strays);
+}
+
+function hasPlace(type: GraphQLNamedType, key: string, isEntity: boolean): boolean {
+  if (key === '__resolveReference') return isEntity;
+  if (isObjectType(type)) return key === '__isTypeOf' || Object.hasOwn(type.getFields(), key);
+  if (isAbstractType(type)) return key === '__resolveType';
+  return isEnumType(type) && type.getValue(key) !== undefined;
+}

@@ -1,0 +1,78 @@
+import { z } from 'zod';
+import type { Principal } from './principal.ts';
+
+/** A token's claims cannot be understood. The message names the claim, never its value. */
+export class ClaimsError extends Error {
+  override readonly name = 'ClaimsError';
+}
+
+// Subjects and names are stored in PostgreSQL text and shown to people: it cannot hold NUL or lone surrogates.
+const plainText = z
+  .string()
+  .refine(
+    (text) => /^[^\p{Cc}]{1,256}$/u.test(text) && text.isWellFormed(),
+    'expected 1 to 256 characters without control characters',
+  );
+
+// Both become path segments of a state's stored name; a slash in one would reach into another workspace.
+const publicId = z
+  .string()
+  .regex(/^[A-Za-z0-9_-]{1,128}$/, 'expected a public id: letters, digits, "_" and "-"');
+
+const scopeToken = z
+  .string()
+  .regex(/^[\x21\x23-\x5B\x5D-\x7E]+$/, 'expected scope tokens (RFC 6749, section 3.3)');
+
+const statePattern = z
+  .string()
+  .regex(/^(?:[^*]+\*?|\*)$/su, 'expected labels, or prefixes that end in the only "*" they hold');
+
+function wordsOf<Item extends z.ZodType<string, string>>(item: Item) {
+  const words = z.string().transform((text) => text.split(/\s+/).filter((word) => word !== ''));
+  return z.union([words, z.array(z.string())]).pipe(z.array(item));
+}
+
+const claimsSchema = z
+  .object({
+    sub: plainText,
+    name: plainText.optional(),
+    email: plainText.optional(),
+    scope: wordsOf(scopeToken).optional(),
+    workspace: publicId.optional(),
+    environment: publicId.optional(),
+    states: wordsOf(statePattern).optional(),
+  })
+  .refine((claims) => (claims.workspace === undefined) === (claims.environment === undefined), {
+    message: 'expected both or neither',
+    path: ['workspace', 'environment'],
+  });
+
+/**
+ * Reads a principal from the claims of a token whose signature, issuer, audience and times were verified before.
+ * A claim that is there but cannot be understood is an error, never ignored: ignoring a malformed restriction
+ * would widen what the token permits.
+ *
+ * - `sub`: required.
+ * - `scope`: words in a string (RFC 9068, section 2.2.3) or an array; absent means none.
+ * - `workspace`, `environment`: both or neither.
+ * - `states`: labels, or prefixes that end in `*`, as words in a string or an array (labels that hold spaces need
+ *   the array). Absent or `*` means every state, empty means none.
+ *
+ * @throws ClaimsError naming every claim that cannot be understood.
+ */
+export function principalFromClaims(claims: unknown): Principal {
+  const parsed = claimsSchema.safeParse(claims);
+  if (!parsed.success) {
+    const problems = parsed.error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`);
+    throw new ClaimsError(problems.join('; '));
+  }
+  const { sub, name, email, scope, workspace, environment, states } = parsed.data;
+  return {
+    subject: sub,
+    actor: name ?? email ?? sub,
+    scopes: new Set(scope),
+    workspace: workspace ?? null,
+    environment: environment ?? null,
+    statePatterns: states === undefined || states.includes('*') ? null : states,
+  };
+}

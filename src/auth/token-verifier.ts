@@ -1,0 +1,153 @@
+import {
+  createRemoteJWKSet,
+  decodeJwt,
+  errors,
+  type JWTVerifyGetKey,
+  type JWTVerifyOptions,
+  jwtVerify,
+} from 'jose';
+import { DEVELOPMENT_AUDIENCE, DEVELOPMENT_ISSUER, type DevelopmentKey } from './development-key.ts';
+import type { Principal } from './principal.ts';
+import { ClaimsError, principalFromClaims } from './token-claims.ts';
+
+/** Tells who is calling from the value of an `Authorization` header. */
+export interface TokenVerifier {
+  /**
+   * @param authorization the header's value; undefined when the request has none.
+   * @returns the principal, or null when no credential was given.
+   * @throws InvalidCredentialError when one was given that is not accepted.
+   * @throws KeySetUnavailableError when the issuer's keys cannot be had, so that nobody can tell.
+   */
+  verify(authorization: string | undefined): Promise<Principal | null>;
+}
+
+/**
+ * A credential was given and is not accepted. The message is one for every cause, so that a caller learns nothing by
+ * trying; `reason` is for the log and never holds any part of the credential.
+ */
+export class InvalidCredentialError extends Error {
+  override readonly name = 'InvalidCredentialError';
+  readonly reason: string;
+
+  constructor(reason: string) {
+    super('The credential is not valid.');
+    this.reason = reason;
+  }
+}
+
+/** The issuer's keys cannot be fetched or read. The caller did nothing wrong, and is not let in either. */
+export class KeySetUnavailableError extends Error {
+  override readonly name = 'KeySetUnavailableError';
+  /** For the log: what went wrong at the key set's address. */
+  readonly reason: string;
+
+  constructor(reason: string) {
+    super('Credentials cannot be verified at the moment.');
+    this.reason = reason;
+  }
+}
+
+/** Whose tokens are accepted. With neither, no token is. */
+export interface TokenVerifierOptions {
+  readonly developmentKey: DevelopmentKey | null;
+  /** An issuer that publishes its keys (RFC 7517), with the exact `iss` and an `aud` its tokens must carry. */
+  readonly jwks: { readonly url: string; readonly issuer: string; readonly audience: string } | null;
+  /** The clock; the system's when absent. */
+  readonly now?: () => Date;
+}
+
+const CLOCK_SKEW_SECONDS = 30;
+
+interface AcceptedIssuer {
+  readonly key: JWTVerifyGetKey;
+  readonly audience: string;
+  readonly algorithms: readonly string[];
+}
+
+/**
+ * Makes a verifier of bearer tokens (RFC 6750) that are signed JWTs. An issuer's tokens are checked against that
+ * issuer's keys alone, with public-key algorithms only: never `none`, never an HMAC keyed with a public key
+ * (RFC 8725, sections 3.1 and 3.2).
+ */
+export function createTokenVerifier(options: TokenVerifierOptions): TokenVerifier {
+  const now = options.now ?? (() => new Date());
+  const issuers = new Map<string, AcceptedIssuer>();
+  if (options.jwks) {
+    issuers.set(options.jwks.issuer, {
+      key: remoteKeys(options.jwks.url),
+      audience: options.jwks.audience,
+      algorithms: ['RS256', 'PS256', 'ES256', 'EdDSA'],
+    });
+  }
+  if (options.developmentKey) {
+    issuers.set(DEVELOPMENT_ISSUER, {
+      key: onlyKey(options.developmentKey),
+      audience: DEVELOPMENT_AUDIENCE,
+      algorithms: ['EdDSA'],
+    });
+  }
+  return {
+    async verify(authorization) {
+      if (authorization === undefined) return null;
+      try {
+        const token = bearerToken(authorization);
+        const issuer = decodeJwt(token).iss ?? '';
+        const accepted = issuers.get(issuer);
+        if (accepted === undefined) throw new InvalidCredentialError('unknown issuer');
+        const { payload } = await jwtVerify(token, accepted.key, verifyOptions(issuer, accepted, now()));
+        return principalFromClaims(payload);
+      } catch (error) {
+        throw refusal(error);
+      }
+    },
+  };
+}
+
+function verifyOptions(issuer: string, accepted: AcceptedIssuer, currentDate: Date): JWTVerifyOptions {
+  return {
+    issuer,
+    audience: accepted.audience,
+    algorithms: [...accepted.algorithms],
+    clockTolerance: CLOCK_SKEW_SECONDS,
+    requiredClaims: ['exp', 'sub'],
+    currentDate,
+  };
+}
+
+function bearerToken(authorization: string): string {
+  // The scheme is case-insensitive (RFC 9110, section 11.1); the rest is `b64token` of RFC 6750, section 2.1.
+  const token = /^Bearer +([A-Za-z0-9\-._~+/]+=*)$/i.exec(authorization)?.[1];
+  if (token === undefined) throw new InvalidCredentialError('not a bearer token');
+  return token;
+}
+
+function onlyKey(key: DevelopmentKey): JWTVerifyGetKey {
+  return (header) => {
+    if (header.kid !== key.keyId) throw new errors.JWKSNoMatchingKey();
+    return key.publicKey;
+  };
+}
+
+function remoteKeys(url: string): JWTVerifyGetKey {
+  const keySet = createRemoteJWKSet(new URL(url));
+  return async (header, token) => {
+    try {
+      return await keySet(header, token);
+    } catch (error) {
+      if (error instanceof errors.JWKSNoMatchingKey || error instanceof errors.JWKSMultipleMatchingKeys)
+        throw error;
+      throw new KeySetUnavailableError(error instanceof Error ? error.message : 'unknown');
+    }
+  };
+}
+
+function refusal(error: unknown): unknown {
+  if (error instanceof ClaimsError) return new InvalidCredentialError(error.message);
+  // A library error is not kept as the cause: it carries the token's claims.
+  if (error instanceof errors.JWTExpired) return new InvalidCredentialError('expired');
+  if (error instanceof errors.JWTClaimValidationFailed) {
+    return new InvalidCredentialError(`claim "${error.claim}": ${error.reason}`);
+  }
+  if (error instanceof errors.JOSEError) return new InvalidCredentialError(error.code);
+  return error;
+}

@@ -1,0 +1,100 @@
+/**
+ * @file Prints a token signed with the development key of `DATA_DIR`, and nothing else on standard output:
+ *
+ *     npm run -s token -- --scope "state.read state.export" --states 'prod/*' --ttl 1h
+ *
+ * It exits with 2 when the command line cannot be used, and 1 when no token would be accepted or none can be made.
+ */
+
+import { parseArgs } from 'node:util';
+import { loadOrCreateDevelopmentKey, signDevelopmentToken } from '../auth/development-key.ts';
+import { SCOPES } from '../auth/principal.ts';
+import { ClaimsError } from '../auth/token-claims.ts';
+import { ConfigError, readConfig } from '../config.ts';
+
+/** The command line cannot be used. */
+class UsageError extends Error {
+  override readonly name = 'UsageError';
+}
+
+const USAGE =
+  'token [--scope "state.read …"] [--workspace W --environment E] [--states "prod/* …"] [--ttl 15m|1h|7d] [--subject S]';
+
+// Everything but the scope that shows secrets, which has to be asked for by name.
+const DEFAULT_SCOPES = SCOPES.filter((scope) => scope !== 'state.raw.read');
+
+try {
+  process.stdout.write(`${await token(process.argv.slice(2))}\n`);
+} catch (error) {
+  const isUsage = error instanceof UsageError || error instanceof ClaimsError;
+  process.stderr.write(
+    `${error instanceof Error ? error.message : error}${isUsage ? `; usage: ${USAGE}` : ''}\n`,
+  );
+  process.exitCode = isUsage ? 2 : 1;
+}
+
+async function token(args: string[]): Promise<string> {
+  const options = parseOptions(args);
+  const config = readConfig(process.env);
+  if (!config.auth.developmentKey) {
+    throw new ConfigError(
+      'The service would refuse the token: set AUTH_DEV_KEY=true to accept development tokens',
+    );
+  }
+  return signDevelopmentToken(await loadOrCreateDevelopmentKey(config.dataDirectory), options);
+}
+
+function parseOptions(args: string[]) {
+  const values = parsedArgs(args);
+  const { workspace, environment } = values;
+  if ((workspace === undefined) !== (environment === undefined)) {
+    throw new UsageError('--workspace and --environment go together');
+  }
+  return {
+    subject: values.subject,
+    scopes: scopesIn(values.scope),
+    ttlSeconds: secondsIn(values.ttl),
+    ...(workspace !== undefined && environment !== undefined && { workspace, environment }),
+    ...(values.states !== undefined && { states: wordsIn(values.states) }),
+  };
+}
+
+function parsedArgs(args: string[]) {
+  try {
+    return parseArgs({
+      args,
+      options: {
+        scope: { type: 'string', default: DEFAULT_SCOPES.join(' ') },
+        workspace: { type: 'string' },
+        environment: { type: 'string' },
+        states: { type: 'string' },
+        ttl: { type: 'string', default: '1h' },
+        subject: { type: 'string', default: 'dev@localhost' },
+      },
+    }).values;
+  } catch (error) {
+    throw new UsageError(
+      error instanceof Error ? error.message.replaceAll('\n', ' ') : 'the arguments cannot be read',
+    );
+  }
+}
+
+function scopesIn(text: string): string[] {
+  const scopes = wordsIn(text);
+  const unknown = scopes.filter((scope) => !SCOPES.some((known) => known === scope));
+  if (unknown.length > 0) {
+    throw new UsageError(`--scope: no such scope: ${unknown.join(', ')}; there are ${SCOPES.join(', ')}`);
+  }
+  return scopes;
+}
+
+function secondsIn(text: string): number {
+  const [, count, unit] = /^([1-9]\d{0,8})([smhd])$/.exec(text) ?? [];
+  const unitSeconds = unit && { s: 1, m: 60, h: 3600, d: 86400 }[unit];
+  if (!unitSeconds) throw new UsageError('--ttl: expected a duration such as 15m, 1h or 7d');
+  return Number(count) * unitSeconds;
+}
+
+function wordsIn(text: string): string[] {
+  return text.split(/\s+/).filter((word) => word !== '');
+}

@@ -1,0 +1,125 @@
+import { resolve } from 'node:path';
+import { z } from 'zod';
+
+/**
+ * What the process is told by its environment, read once at start-up. Every name the project reads is here and
+ * nowhere else; README.md lists them for people.
+ */
+export interface Config {
+  /** TCP port to listen on; 0 picks a free one. */
+  readonly port: number;
+  /** Address to listen on. */
+  readonly host: string;
+  /** The address clients reach the service at, without a trailing slash; links are built on it. */
+  readonly publicUrl: string | null;
+  /** Absolute directory for what the service keeps on disk: the embedded database, archives, development keys. */
+  readonly dataDirectory: string;
+  /** The Kilolock database; null starts the embedded one under `dataDirectory`. A secret: it holds a password. */
+  readonly databaseUrl: string | null;
+  /** The least severe level that is logged. */
+  readonly logLevel: 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent';
+  /** How tokens are verified. */
+  readonly auth: {
+    /** Where the issuer publishes its keys (RFC 7517); null: none but the development key. */
+    readonly jwksUrl: string | null;
+    /** The `iss` every token must carry. */
+    readonly issuer: string | null;
+    /** The `aud` every token must carry. */
+    readonly audience: string | null;
+    /** Whether tokens signed with the development key of `dataDirectory` are accepted. */
+    readonly developmentKey: boolean;
+  };
+  /** Whether `GET /playground` is served. */
+  readonly playground: boolean;
+  /** How long a finished archive is kept, in seconds. */
+  readonly archiveRetentionSeconds: number;
+  /** The largest file accepted inside a GraphQL request, in bytes. */
+  readonly maxInlineUploadBytes: number;
+  /** The largest archive accepted or written, in bytes of the file. */
+  readonly maxArchiveBytes: number;
+}
+
+/** The environment holds a value that cannot be used. `message` is one line that names the variable. */
+export class ConfigError extends Error {
+  override readonly name = 'ConfigError';
+}
+
+const MEBIBYTE = 1024 * 1024;
+
+const bytes = z.coerce.number().int().positive().max(Number.MAX_SAFE_INTEGER);
+const flag = z.enum(['true', 'false', '1', '0', 'on', 'off']).transform((text) => /^(true|1|on)$/.test(text));
+const webUrl = z.url({ protocol: /^https?$/ }).transform((text) => text.replace(/\/+$/, ''));
+
+const duration = z
+  .string()
+  .regex(/^[1-9]\d{0,8}[smhd]$/, 'expected a duration such as 15m, 24h or 7d')
+  .transform((text) => Number(text.slice(0, -1)) * secondsIn(text.slice(-1)));
+
+function secondsIn(unit: string): number {
+  return { s: 1, m: 60, h: 3600, d: 86400 }[unit] ?? 1;
+}
+
+const environment = z.object({
+  PORT: z.coerce.number().int().min(0).max(65535).default(4001),
+  HOST: z.string().default('127.0.0.1'),
+  PUBLIC_URL: webUrl.optional(),
+  DATA_DIR: z.string().default('.data'),
+  DATABASE_URL: z
+    .string()
+    .regex(/^postgres(ql)?:\/\//, 'expected postgresql://…')
+    .optional(),
+  LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info'),
+  AUTH_JWKS_URL: webUrl.optional(),
+  AUTH_ISSUER: z.string().optional(),
+  AUTH_AUDIENCE: z.string().optional(),
+  AUTH_DEV_KEY: flag.optional(),
+  PLAYGROUND: flag.optional(),
+  ARCHIVE_RETENTION: duration.default(7 * 86400),
+  MAX_INLINE_UPLOAD_BYTES: bytes.default(32 * MEBIBYTE),
+  MAX_ARCHIVE_BYTES: bytes.default(4096 * MEBIBYTE),
+});
+
+/**
+ * Reads the environment. An empty value counts as absent.
+ *
+ * @throws ConfigError naming every variable that cannot be used; values are not repeated, they may be secret.
+ */
+export function readConfig(env: Readonly<Record<string, string | undefined>>): Config {
+  const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== ''));
+  const parsed = environment.safeParse(given);
+  if (!parsed.success) {
+    const problems = parsed.error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`);
+    throw new ConfigError(`The environment cannot be used: ${problems.join('; ')}`);
+  }
+  const value = parsed.data;
+  const embedded = value.DATABASE_URL === undefined;
+  const developmentKey = value.AUTH_DEV_KEY ?? embedded;
+  if (value.AUTH_JWKS_URL !== undefined && (!value.AUTH_ISSUER || !value.AUTH_AUDIENCE)) {
+    throw new ConfigError(
+      'The environment cannot be used: AUTH_JWKS_URL needs AUTH_ISSUER and AUTH_AUDIENCE beside it, else any token of that issuer would do',
+    );
+  }
+  if (value.AUTH_JWKS_URL === undefined && !developmentKey) {
+    throw new ConfigError(
+      'The environment cannot be used: with DATABASE_URL set, AUTH_JWKS_URL is needed to verify tokens (or AUTH_DEV_KEY=true, for development)',
+    );
+  }
+  return {
+    port: value.PORT,
+    host: value.HOST,
+    publicUrl: value.PUBLIC_URL ?? null,
+    dataDirectory: resolve(value.DATA_DIR),
+    databaseUrl: value.DATABASE_URL ?? null,
+    logLevel: value.LOG_LEVEL,
+    auth: {
+      jwksUrl: value.AUTH_JWKS_URL ?? null,
+      issuer: value.AUTH_ISSUER ?? null,
+      audience: value.AUTH_AUDIENCE ?? null,
+      developmentKey,
+    },
+    playground: value.PLAYGROUND ?? embedded,
+    archiveRetentionSeconds: value.ARCHIVE_RETENTION,
+    maxInlineUploadBytes: value.MAX_INLINE_UPLOAD_BYTES,
+    maxArchiveBytes: value.MAX_ARCHIVE_BYTES,
+  };
+}

@@ -1,0 +1,162 @@
+import { createSecretKey } from 'node:crypto';
+import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { decodeJwt, decodeProtectedHeader, SignJWT } from 'jose';
+import { loadOrCreateDevelopmentKey, signDevelopmentToken } from '../../src/auth/development-key.ts';
+import { type LinkSigner, loadOrCreateLinkSigner } from '../../src/auth/links.ts';
+import { SecretFileError } from '../../src/auth/secret-file.ts';
+
+const START = new Date('2026-03-02T10:00:00.500Z');
+
+let directory: string;
+let clock: Date;
+let signer: LinkSigner;
+
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'links-'));
+  clock = START;
+  signer = await loadOrCreateLinkSigner(directory, () => clock);
+});
+
+afterEach(async () => {
+  await rm(directory, { recursive: true });
+});
+
+function sign(changes: Partial<Parameters<LinkSigner['sign']>[0]> = {}): Promise<string> {
+  return signer.sign({
+    purpose: 'download',
+    operationId: 'op-1',
+    subject: 'user-1',
+    expiresInSeconds: 60,
+    ...changes,
+  });
+}
+
+/** A link as the signer makes it but for these changes, signed with the signer's own key. */
+async function resign(link: string, claims: object, header: object = {}): Promise<string> {
+  const { k } = JSON.parse(await readFile(join(directory, 'link-key.jwk'), 'utf8'));
+  return new SignJWT({ ...decodeJwt(link), ...claims })
+    .setProtectedHeader({ alg: 'HS256', ...decodeProtectedHeader(link), ...header })
+    .sign(createSecretKey(k, 'base64url'));
+}
+
+describe('a signed link', () => {
+  test('says whom it was made for, and until when it is good', async () => {
+    expect(await signer.verify(await sign(), 'download', 'op-1')).toEqual({
+      subject: 'user-1',
+      expiresAt: '2026-03-02T10:01:00.000000Z',
+    });
+  });
+
+  test('stands in a URL as it is', async () => {
+    const link = await sign({ subject: 'Ada Lovelace <ada@example.com>&=?' });
+    expect(encodeURIComponent(link)).toBe(link);
+    expect((await signer.verify(link, 'download', 'op-1'))?.subject).toBe(
+      'Ada Lovelace <ada@example.com>&=?',
+    );
+  });
+
+  test('is good until its last second, and not a second longer', async () => {
+    const link = await sign();
+    clock = new Date('2026-03-02T10:00:59.999Z');
+    expect(await signer.verify(link, 'download', 'op-1')).not.toBeNull();
+    clock = new Date('2026-03-02T10:01:00.000Z');
+    expect(await signer.verify(link, 'download', 'op-1')).toBeNull();
+  });
+
+  test('is good for its own operation alone', async () => {
+    expect(await signer.verify(await sign(), 'download', 'op-2')).toBeNull();
+  });
+
+  test('is useless for a download when it was made for another purpose', async () => {
+    const link = await sign();
+    expect(await signer.verify(await resign(link, {}), 'download', 'op-1')).not.toBeNull();
+    expect(await signer.verify(await resign(link, { purpose: 'upload' }), 'download', 'op-1')).toBeNull();
+    expect(await signer.verify(await resign(link, { purpose: undefined }), 'download', 'op-1')).toBeNull();
+  });
+
+  test.each<[name: string, claims: object, header: object]>([
+    ['without an expiry', { exp: undefined }, {}],
+    ['without a subject', { sub: undefined }, {}],
+    ['with a subject that is no text', { sub: 7 }, {}],
+    ['of another issuer', { iss: 'kilolock-state-archive/development' }, {}],
+    ['of the type of a credential', {}, { typ: 'JWT' }],
+    ['that names another key', {}, { kid: 'another' }],
+  ])('is refused %s, even when it is signed with the right key', async (_name, claims, header) => {
+    expect(await signer.verify(await resign(await sign(), claims, header), 'download', 'op-1')).toBeNull();
+  });
+
+  test('is refused when any character of it was changed', async () => {
+    const link = await sign();
+    for (let index = 0; index < link.length - 1; index += 1) {
+      const changed = `${link.slice(0, index)}${link[index] === 'A' ? 'B' : 'A'}${link.slice(index + 1)}`;
+      expect([index, await signer.verify(changed, 'download', 'op-1')]).toEqual([index, null]);
+    }
+  });
+
+  test('is refused when it was made with the key of another directory', async () => {
+    const otherDirectory = join(directory, 'other');
+    const other = await loadOrCreateLinkSigner(otherDirectory, () => clock);
+    const link = await other.sign({
+      purpose: 'download',
+      operationId: 'op-1',
+      subject: 'user-1',
+      expiresInSeconds: 60,
+    });
+    expect(await signer.verify(link, 'download', 'op-1')).toBeNull();
+  });
+
+  test('cannot be a credential', async () => {
+    const token = await signDevelopmentToken(await loadOrCreateDevelopmentKey(directory), {
+      subject: 'user-1',
+      scopes: ['state.export'],
+      ttlSeconds: 60,
+    });
+    expect(await signer.verify(token, 'download', 'op-1')).toBeNull();
+  });
+
+  test.each(['', 'x', 'a.b.c', '..', 'é'])('is refused when it is none: %j', async (text) => {
+    expect(await signer.verify(text, 'download', 'op-1')).toBeNull();
+  });
+
+  test.each([0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY])(
+    'is never made for %p seconds',
+    async (seconds) => {
+      await expect(sign({ expiresInSeconds: seconds })).rejects.toThrow(RangeError);
+    },
+  );
+});
+
+describe('the link key', () => {
+  test('is private to its owner, named in every link, and outlives the process', async () => {
+    const link = await sign();
+    expect((await stat(join(directory, 'link-key.jwk'))).mode & 0o777).toBe(0o600);
+    expect(decodeProtectedHeader(link).kid).toMatch(/^[\w-]{43}$/);
+    const later = await loadOrCreateLinkSigner(directory, () => clock);
+    expect(await later.verify(link, 'download', 'op-1')).not.toBeNull();
+  });
+
+  test('is one, however many ask for the first at the same time', async () => {
+    const fresh = join(directory, 'fresh');
+    const signers = await Promise.all(
+      Array.from({ length: 10 }, () => loadOrCreateLinkSigner(fresh, () => clock)),
+    );
+    const links = await Promise.all(
+      signers.map((each) =>
+        each.sign({ purpose: 'download', operationId: 'op-1', subject: 'user-1', expiresInSeconds: 60 }),
+      ),
+    );
+    expect(new Set(links).size).toBe(1);
+    expect(await readdir(fresh)).toEqual(['link-key.jwk']);
+  });
+
+  test.each(['', '{"kty":"oct"}', '{"kty":"oct","k":"c2hvcnQ"}'])(
+    'is refused when the file holds %j',
+    async (contents) => {
+      await writeFile(join(directory, 'link-key.jwk'), contents);
+      await expect(loadOrCreateLinkSigner(directory)).rejects.toThrow(SecretFileError);
+    },
+  );
+});

@@ -1,0 +1,62 @@
+import { buildSubgraphSchema } from '@apollo/subgraph';
+import { describe, expect, test } from '@jest/globals';
+import { GraphQLScalarType, parse } from 'graphql';
+import { assertResolversMatchSchema, StrayResolverError } from '../../src/auth/resolver-map.ts';
+
+const schema = buildSubgraphSchema(
+  parse(`
+    extend schema @link(url: "https://specs.apollo.dev/federation/v2.9", import: ["@key"])
+    type Query { a: A }
+    interface I { id: ID! }
+    union U = A | B
+    enum E { ONE }
+    scalar S
+    type A implements I @key(fields: "id") { id: ID! }
+    type B { id: ID! }
+  `),
+);
+const resolve = () => null;
+
+describe('a resolver map', () => {
+  test('fits when every resolver has its place', () => {
+    const resolvers = {
+      Query: { a: resolve },
+      A: { id: resolve, __resolveReference: resolve, __isTypeOf: resolve },
+      I: { __resolveType: resolve },
+      U: { __resolveType: resolve },
+      E: { ONE: 1 },
+      S: new GraphQLScalarType({ name: 'S' }),
+    };
+    expect(() => assertResolversMatchSchema(schema, resolvers)).not.toThrow();
+  });
+
+  test('is refused, naming every resolver that nothing calls', () => {
+    const resolvers = {
+      Querry: { a: resolve },
+      Query: { a: resolve, b: resolve, constructor: resolve },
+      B: { __resolveReference: resolve },
+      I: { id: resolve },
+      U: { __isTypeOf: resolve },
+      E: { TWO: 2 },
+    };
+    let error: unknown;
+    try {
+      assertResolversMatchSchema(schema, resolvers);
+    } catch (caught) {
+      error = caught;
+    }
+    expect(error).toBeInstanceOf(StrayResolverError);
+    expect(error).toMatchObject({
+      coordinates: [
+        'Querry',
+        'Query.b',
+        'Query.constructor',
+        'B.__resolveReference',
+        'I.id',
+        'U.__isTypeOf',
+        'E.TWO',
+      ],
+      message: expect.stringContaining('Query.b'),
+    });
+  });
+});

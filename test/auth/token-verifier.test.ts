@@ -1,0 +1,411 @@
+import { createHmac, generateKeyPairSync, type KeyObject } from 'node:crypto';
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { SignJWT } from 'jose';
+import {
+  DEVELOPMENT_AUDIENCE,
+  DEVELOPMENT_ISSUER,
+  type DevelopmentKey,
+  loadOrCreateDevelopmentKey,
+  signDevelopmentToken,
+} from '../../src/auth/development-key.ts';
+import { loadOrCreateLinkSigner } from '../../src/auth/links.ts';
+import {
+  createTokenVerifier,
+  InvalidCredentialError,
+  KeySetUnavailableError,
+  type TokenVerifier,
+} from '../../src/auth/token-verifier.ts';
+
+const ISSUER = 'https://issuer.example';
+const AUDIENCE = 'https://state-archive.example';
+const NOW = new Date('2026-03-02T10:00:00Z');
+const NOW_SECONDS = NOW.getTime() / 1000;
+
+/** Claims as a stranger may send them; undefined stands for a claim that is left out. */
+type Claims = Record<string, unknown>;
+
+let directory: string;
+let developmentKey: DevelopmentKey;
+let keyServer: Server;
+let keyServerUrl: string;
+let keySetResponse: { status: number; body: string };
+let keySetRequests = 0;
+
+const issuerKeys = {
+  RS256: generateKeyPairSync('rsa', { modulusLength: 2048 }),
+  ES256: generateKeyPairSync('ec', { namedCurve: 'P-256' }),
+  EdDSA: generateKeyPairSync('ed25519'),
+};
+const keySet = JSON.stringify({
+  keys: Object.entries(issuerKeys).map(([kid, pair]) => ({
+    ...pair.publicKey.export({ format: 'jwk' }),
+    kid,
+  })),
+});
+
+beforeAll(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'token-verifier-'));
+  developmentKey = await loadOrCreateDevelopmentKey(directory);
+  keySetResponse = { status: 200, body: keySet };
+  keyServer = createServer((_request, response) => {
+    keySetRequests += 1;
+    response.writeHead(keySetResponse.status, { 'content-type': 'application/json' });
+    response.end(keySetResponse.body);
+  });
+  keyServer.listen(0, '127.0.0.1');
+  await once(keyServer, 'listening');
+  const { port } = keyServer.address() as AddressInfo;
+  keyServerUrl = `http://127.0.0.1:${port}/jwks`;
+});
+
+afterAll(async () => {
+  keyServer.closeAllConnections();
+  keyServer.close();
+  await rm(directory, { recursive: true });
+});
+
+function verifierOf(options: { url?: string; now?: Date } = {}): TokenVerifier {
+  return createTokenVerifier({
+    developmentKey,
+    jwks: { url: options.url ?? keyServerUrl, issuer: ISSUER, audience: AUDIENCE },
+    now: () => options.now ?? NOW,
+  });
+}
+
+/** A development token with these claims in place of its own; undefined takes one away. */
+function developmentToken(claims: Claims = {}, header: { alg?: string; kid?: string } = {}): Promise<string> {
+  return new SignJWT({
+    iss: DEVELOPMENT_ISSUER,
+    aud: DEVELOPMENT_AUDIENCE,
+    sub: 'user-1',
+    exp: NOW_SECONDS + 60,
+    ...claims,
+  })
+    .setProtectedHeader({ alg: 'EdDSA', kid: developmentKey.keyId, ...header })
+    .sign(developmentKey.privateKey);
+}
+
+function issuerToken(
+  key: KeyObject,
+  header: { alg: string; kid?: string },
+  claims: Claims = {},
+): Promise<string> {
+  return new SignJWT({ iss: ISSUER, aud: AUDIENCE, sub: 'user-1', exp: NOW_SECONDS + 60, ...claims })
+    .setProtectedHeader(header)
+    .sign(key);
+}
+
+/** The reason for the log; fails the test when the credential is accepted or refused in another way. */
+async function refusalOf(authorization: string, verifier = verifierOf()): Promise<string> {
+  const outcome = await verifier.verify(authorization).catch((error: unknown) => error);
+  if (!(outcome instanceof InvalidCredentialError))
+    throw new Error(`not refused: ${JSON.stringify(outcome)}`);
+  expect(outcome.message).toBe('The credential is not valid.');
+  return outcome.reason;
+}
+
+describe('a development token', () => {
+  test('gives the principal it was signed for', async () => {
+    const token = await signDevelopmentToken(developmentKey, {
+      subject: 'user-1',
+      name: 'Ada Lovelace',
+      scopes: ['state.read', 'state.export'],
+      workspace: 'ws_3f9a1c2b4d5e',
+      environment: 'env_7b8c9d0e1f2a',
+      states: ['prod/*', 'a label with spaces'],
+      ttlSeconds: 60,
+    });
+    const verifier = createTokenVerifier({ developmentKey, jwks: null });
+    expect(await verifier.verify(`Bearer ${token}`)).toEqual({
+      subject: 'user-1',
+      actor: 'Ada Lovelace',
+      scopes: new Set(['state.read', 'state.export']),
+      workspace: 'ws_3f9a1c2b4d5e',
+      environment: 'env_7b8c9d0e1f2a',
+      statePatterns: ['prod/*', 'a label with spaces'],
+    });
+  });
+
+  test('that says the least permits no scope, every state, and names its subject', async () => {
+    expect(await verifierOf().verify(`Bearer ${await developmentToken()}`)).toEqual({
+      subject: 'user-1',
+      actor: 'user-1',
+      scopes: new Set(),
+      workspace: null,
+      environment: null,
+      statePatterns: null,
+    });
+  });
+
+  test('is refused where the development key is off', async () => {
+    const verifier = createTokenVerifier({
+      developmentKey: null,
+      jwks: { url: keyServerUrl, issuer: ISSUER, audience: AUDIENCE },
+      now: () => NOW,
+    });
+    expect(await refusalOf(`Bearer ${await developmentToken()}`, verifier)).toBe('unknown issuer');
+  });
+});
+
+describe('the Authorization header', () => {
+  test('gives nobody when it is absent', async () => {
+    expect(await verifierOf().verify(undefined)).toBeNull();
+  });
+
+  test.each(['bearer', 'BEARER'])('takes the scheme in any case: %s', async (scheme) => {
+    const principal = await verifierOf().verify(`${scheme} ${await developmentToken()}`);
+    expect(principal?.subject).toBe('user-1');
+  });
+
+  test.each(['', 'Bearer', 'Bearer ', 'Basic dXNlcjpwYXNz', 'Bearer a b', 'Bearer a, Bearer b', 'Bearer é'])(
+    'is refused, not taken for absent, when it is %j',
+    async (value) => {
+      expect(await refusalOf(value)).toBe('not a bearer token');
+    },
+  );
+
+  test.each(['kl_c2VjcmV0', 'a.b.c', '..', 'e30.e30.'])(
+    'is refused when the token is no JWT: %j',
+    async (token) => {
+      expect(await refusalOf(`Bearer ${token}`)).toBeTruthy();
+    },
+  );
+
+  test('is refused without repeating any part of the token', async () => {
+    const token = await developmentToken({ sub: 'sensitive-subject', exp: NOW_SECONDS - 3600 });
+    const error: unknown = await verifierOf()
+      .verify(`Bearer ${token}`)
+      .catch((caught: unknown) => caught);
+    const told = JSON.stringify([error, Object.getOwnPropertyDescriptors(error)]);
+    expect(told).toContain('expired');
+    expect(told).not.toContain('sensitive-subject');
+    for (const part of token.split('.')) expect(told).not.toContain(part);
+  });
+});
+
+describe('the times of a token', () => {
+  test('let it live for the clock skew beyond its expiry, and no second longer', async () => {
+    const within = `Bearer ${await developmentToken({ exp: NOW_SECONDS - 29 })}`;
+    const beyond = `Bearer ${await developmentToken({ exp: NOW_SECONDS - 30 })}`;
+    expect(await verifierOf().verify(within)).not.toBeNull();
+    expect(await refusalOf(beyond)).toBe('expired');
+  });
+
+  test('must include an expiry', async () => {
+    expect(await refusalOf(`Bearer ${await developmentToken({ exp: undefined })}`)).toBe(
+      'claim "exp": missing',
+    );
+  });
+
+  test('keep it from being used early', async () => {
+    expect(await refusalOf(`Bearer ${await developmentToken({ nbf: NOW_SECONDS + 60 })}`)).toContain('nbf');
+  });
+});
+
+describe('the signature of a token', () => {
+  test('must be there: alg none is refused', async () => {
+    const unsigned = [
+      { alg: 'none' },
+      { iss: DEVELOPMENT_ISSUER, aud: DEVELOPMENT_AUDIENCE, sub: 'x', exp: NOW_SECONDS + 60 },
+    ]
+      .map((part) => Buffer.from(JSON.stringify(part)).toString('base64url'))
+      .join('.');
+    expect(await refusalOf(`Bearer ${unsigned}.`)).toBeTruthy();
+  });
+
+  test.each([
+    ['the development key', DEVELOPMENT_ISSUER, DEVELOPMENT_AUDIENCE],
+    ['a published key', ISSUER, AUDIENCE],
+  ])('cannot be an HMAC keyed with the public half of %s', async (_name, iss, aud) => {
+    const [publicKey, kid] =
+      iss === ISSUER
+        ? [issuerKeys.RS256.publicKey, 'RS256']
+        : [developmentKey.publicKey, developmentKey.keyId];
+    const signed = [
+      { alg: 'HS256', kid },
+      { iss, aud, sub: 'x', exp: NOW_SECONDS + 60 },
+    ]
+      .map((part) => Buffer.from(JSON.stringify(part)).toString('base64url'))
+      .join('.');
+    const mac = createHmac('sha256', publicKey.export({ type: 'spki', format: 'pem' })).update(signed);
+    expect(await refusalOf(`Bearer ${signed}.${mac.digest('base64url')}`)).toBe('ERR_JOSE_ALG_NOT_ALLOWED');
+  });
+
+  test('must be by the development key: another key under its key id is refused', async () => {
+    const stranger = generateKeyPairSync('ed25519').privateKey;
+    const token = await new SignJWT({
+      iss: DEVELOPMENT_ISSUER,
+      aud: DEVELOPMENT_AUDIENCE,
+      sub: 'x',
+      exp: NOW_SECONDS + 60,
+    })
+      .setProtectedHeader({ alg: 'EdDSA', kid: developmentKey.keyId })
+      .sign(stranger);
+    expect(await refusalOf(`Bearer ${token}`)).toBe('ERR_JWS_SIGNATURE_VERIFICATION_FAILED');
+  });
+
+  test('must name the development key: the key id of another is refused', async () => {
+    expect(await refusalOf(`Bearer ${await developmentToken({}, { kid: 'EdDSA' })}`)).toBe(
+      'ERR_JWKS_NO_MATCHING_KEY',
+    );
+  });
+
+  test('covers the claims: a changed claim is refused', async () => {
+    const [header, , signature] = (await developmentToken()).split('.');
+    const payload = Buffer.from(
+      JSON.stringify({ iss: DEVELOPMENT_ISSUER, aud: DEVELOPMENT_AUDIENCE, sub: 'x', exp: NOW_SECONDS + 60 }),
+    ).toString('base64url');
+    expect(await refusalOf(`Bearer ${header}.${payload}.${signature}`)).toBe(
+      'ERR_JWS_SIGNATURE_VERIFICATION_FAILED',
+    );
+  });
+});
+
+describe('the issuer and audience of a token', () => {
+  test.each<[name: string, claims: Claims, reason: string]>([
+    ['another issuer', { iss: 'https://elsewhere.example' }, 'unknown issuer'],
+    ['no issuer', { iss: undefined }, 'unknown issuer'],
+    ['another audience', { aud: 'https://elsewhere.example' }, 'claim "aud": check_failed'],
+    ['no audience', { aud: undefined }, 'claim "aud": missing'],
+    ['the audience of the published issuer', { aud: AUDIENCE }, 'claim "aud": check_failed'],
+  ])('are refused when it has %s', async (_name, claims, reason) => {
+    expect(await refusalOf(`Bearer ${await developmentToken(claims)}`)).toBe(reason);
+  });
+
+  test('bind it to its own keys: the development key cannot sign for the published issuer', async () => {
+    const token = await developmentToken({ iss: ISSUER, aud: AUDIENCE });
+    expect(await refusalOf(`Bearer ${token}`)).toBe('ERR_JWKS_NO_MATCHING_KEY');
+  });
+
+  test('bind it to its own keys: a published key cannot sign for the development issuer', async () => {
+    const claims = { iss: DEVELOPMENT_ISSUER, aud: DEVELOPMENT_AUDIENCE };
+    const token = await issuerToken(issuerKeys.EdDSA.privateKey, { alg: 'EdDSA', kid: 'EdDSA' }, claims);
+    expect(await refusalOf(`Bearer ${token}`)).toBe('ERR_JWKS_NO_MATCHING_KEY');
+  });
+
+  test('of a download link are no credential', async () => {
+    const signer = await loadOrCreateLinkSigner(directory, () => NOW);
+    const link = await signer.sign({
+      purpose: 'download',
+      operationId: 'op-1',
+      subject: 'user-1',
+      expiresInSeconds: 60,
+    });
+    expect(await refusalOf(`Bearer ${link}`)).toBe('unknown issuer');
+  });
+});
+
+describe('the claims of a token', () => {
+  test.each<[name: string, claims: Claims, expected: object]>([
+    ['scopes in a string', { scope: 'state.read  openid' }, { scopes: new Set(['state.read', 'openid']) }],
+    [
+      'scopes in an array',
+      { scope: ['state.read', 'state.export'] },
+      { scopes: new Set(['state.read', 'state.export']) },
+    ],
+    ['an empty scope', { scope: '' }, { scopes: new Set() }],
+    ['a name before an email', { name: 'Ada', email: 'ada@example.com' }, { actor: 'Ada' }],
+    [
+      'an email before the subject',
+      { email: 'ada@example.com' },
+      { actor: 'ada@example.com', subject: 'user-1' },
+    ],
+    ['states in a string', { states: 'prod/* dev/network' }, { statePatterns: ['prod/*', 'dev/network'] }],
+    ['states in an array', { states: ['prod/*'] }, { statePatterns: ['prod/*'] }],
+    ['no states', { states: [] }, { statePatterns: [] }],
+    ['no states in a string', { states: '' }, { statePatterns: [] }],
+    ['all states', { states: '*' }, { statePatterns: null }],
+    ['all states in an array', { states: ['*'] }, { statePatterns: null }],
+  ])('are understood: %s', async (_name, claims, expected) => {
+    expect(await verifierOf().verify(`Bearer ${await developmentToken(claims)}`)).toMatchObject(expected);
+  });
+
+  test.each<[name: string, claims: Claims, claim: string]>([
+    ['no subject', { sub: undefined }, 'sub'],
+    ['an empty subject', { sub: '' }, 'sub'],
+    ['a subject with a NUL', { sub: 'a\0b' }, 'sub'],
+    ['a subject with half a surrogate pair', { sub: '\ud800' }, 'sub'],
+    ['a subject that is a number', { sub: 7 }, 'sub'],
+    ['a name that is an object', { name: {} }, 'name'],
+    ['an empty name', { name: '' }, 'name'],
+    ['an email with a line break', { email: 'a@example.com\n' }, 'email'],
+    ['a scope that is a number', { scope: 7 }, 'scope'],
+    ['a scope that is null', { scope: null }, 'scope'],
+    ['two scopes in one item', { scope: ['state.read state.export'] }, 'scope'],
+    ['a workspace alone', { workspace: 'ws_1' }, 'workspace'],
+    ['an environment alone', { environment: 'env_1' }, 'environment'],
+    ['a workspace that reaches into another', { workspace: 'ws_1/env_2', environment: 'env_1' }, 'workspace'],
+    ['an empty environment', { workspace: 'ws_1', environment: '' }, 'environment'],
+    ['a workspace that is null', { workspace: null, environment: null }, 'workspace'],
+    ['states that are null', { states: null }, 'states'],
+    ['states that are an object', { states: { '*': true } }, 'states'],
+    ['a star within a pattern', { states: ['prod/*/network'] }, 'states'],
+    ['two stars', { states: ['prod/**'] }, 'states'],
+    ['an empty pattern', { states: [''] }, 'states'],
+  ])('are refused, never ignored: %s', async (_name, claims, claim) => {
+    expect(await refusalOf(`Bearer ${await developmentToken(claims)}`)).toContain(claim);
+  });
+});
+
+describe('a published key set', () => {
+  test.each<[alg: string, kid: keyof typeof issuerKeys]>([
+    ['RS256', 'RS256'],
+    ['PS256', 'RS256'],
+    ['ES256', 'ES256'],
+    ['EdDSA', 'EdDSA'],
+  ])('verifies tokens signed with %s', async (alg, kid) => {
+    const token = await issuerToken(issuerKeys[kid].privateKey, { alg, kid });
+    expect((await verifierOf().verify(`Bearer ${token}`))?.subject).toBe('user-1');
+  });
+
+  test('is used only with the algorithms allowed, though a key could do others', async () => {
+    const token = await issuerToken(issuerKeys.RS256.privateKey, { alg: 'RS512', kid: 'RS256' });
+    expect(await refusalOf(`Bearer ${token}`)).toBe('ERR_JOSE_ALG_NOT_ALLOWED');
+  });
+
+  test('refuses a key id it does not hold, and the key id of another key', async () => {
+    const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+    expect(await refusalOf(`Bearer ${await issuerToken(privateKey, { alg: 'ES256', kid: 'unknown' })}`)).toBe(
+      'ERR_JWKS_NO_MATCHING_KEY',
+    );
+    expect(await refusalOf(`Bearer ${await issuerToken(privateKey, { alg: 'ES256', kid: 'ES256' })}`)).toBe(
+      'ERR_JWS_SIGNATURE_VERIFICATION_FAILED',
+    );
+  });
+
+  test('is fetched once for many tokens, unknown key ids included', async () => {
+    const verifier = verifierOf();
+    const before = keySetRequests;
+    const good = await issuerToken(issuerKeys.ES256.privateKey, { alg: 'ES256', kid: 'ES256' });
+    const unknown = await issuerToken(issuerKeys.ES256.privateKey, { alg: 'ES256', kid: 'unknown' });
+    await Promise.all([good, good, good].map((token) => verifier.verify(`Bearer ${token}`)));
+    await refusalOf(`Bearer ${unknown}`, verifier);
+    await refusalOf(`Bearer ${unknown}`, verifier);
+    expect(keySetRequests - before).toBe(1);
+  });
+
+  test.each<[name: string, response: { status: number; body: string }]>([
+    ['answers with an error', { status: 503, body: '{}' }],
+    ['answers with something else', { status: 200, body: '<html>' }],
+    ['answers with no key set', { status: 200, body: '{}' }],
+  ])('lets nobody in, and blames nobody, when its address %s', async (_name, response) => {
+    const token = await issuerToken(issuerKeys.ES256.privateKey, { alg: 'ES256', kid: 'ES256' });
+    keySetResponse = response;
+    try {
+      await expect(verifierOf().verify(`Bearer ${token}`)).rejects.toThrow(KeySetUnavailableError);
+    } finally {
+      keySetResponse = { status: 200, body: keySet };
+    }
+  });
+
+  test('that cannot be reached hinders no development token', async () => {
+    const verifier = verifierOf({ url: 'http://127.0.0.1:1/jwks' });
+    expect(await verifier.verify(`Bearer ${await developmentToken()}`)).not.toBeNull();
+  });
+});
