@@ -1,0 +1,446 @@
+import { once } from 'node:events';
+import { from as copyFrom, to as copyTo } from 'pg-copy-streams';
+import type { DatabaseSession } from './connection.ts';
+
+/** One row of {@link copyTextRows}: a key, and a text whose length in bytes is known before its bytes. */
+export interface StreamedRow {
+  readonly key: string;
+  /** Length of `content` in bytes. */
+  readonly byteLength: number;
+  /** The UTF-8 of the second column. Read it once, before the next row is asked for; what is left unread is skipped. */
+  readonly content: AsyncIterable<Uint8Array>;
+}
+
+/** The column types {@link copyIntoTable} can write. */
+export type CopyColumnType = 'uuid' | 'text' | 'bigint' | 'integer' | 'boolean' | 'jsonb' | 'timestamptz';
+
+/** A text or jsonb value whose bytes come later: exactly `byteLength` of them, valid UTF-8. */
+export interface StreamedValue {
+  readonly byteLength: number;
+  readonly content: AsyncIterable<Uint8Array>;
+}
+
+/**
+ * One value for {@link copyIntoTable}. By column type: uuid, a string; text and jsonb, a string, its UTF-8, or a
+ * {@link StreamedValue}; bigint, a bigint or a decimal string; integer, a number; boolean, a boolean; timestamptz, RFC 3339
+ * text with six fractional digits in UTC. NULL is null.
+ */
+export type CopyValue = string | Uint8Array | bigint | number | boolean | null | StreamedValue;
+
+/** What came over a COPY stream, or was to be sent over one, is not what was promised. */
+export class CopyError extends Error {
+  override readonly name = 'CopyError';
+}
+
+// PostgreSQL manual, COPY, "Binary Format".
+const SIGNATURE = Buffer.from('PGCOPY\n\xff\r\n\0', 'latin1');
+const TRAILER = -1;
+const NULL_LENGTH = -1;
+const JSONB_VERSION = 1;
+/** One field of a tuple is below 1 GiB (PostgreSQL, MaxAllocSize). */
+const MAX_FIELD_BYTES = 0x3fffffff;
+
+/**
+ * Runs `query`, a SELECT of two text columns, through `COPY (…) TO STDOUT (FORMAT binary)`, and yields its rows without
+ * holding any value whole: a row of any size streams.
+ *
+ * COPY takes no parameters: literals in `query` must be escaped already. Neither column may be NULL. Until the last row has
+ * been taken the session can run nothing else: a query on it waits for that, for ever if the loop over the rows awaits it.
+ *
+ * A consumer that stops early, by `break` or by throwing, discards the session: the rest of the stream could be
+ * gigabytes, and the connection can carry nothing else until it is over.
+ *
+ * @throws CopyError when the query yields other than two non-NULL columns. Errors of PostgreSQL are thrown as they are,
+ *   with their `code`, and leave the connection usable.
+ */
+export async function* copyTextRows(
+  session: DatabaseSession,
+  query: string,
+): AsyncGenerator<StreamedRow, void> {
+  const stream = session.client.query(copyTo(`COPY (${query}) TO STDOUT (FORMAT binary)`));
+  // The iterator below throws this error; but one that comes after the iterator has gone would end the process.
+  stream.on('error', () => {});
+  const reader = new ByteReader(stream);
+  let over = false;
+  try {
+    const signature = await reader.take(SIGNATURE.length);
+    if (!signature.equals(SIGNATURE))
+      throw new CopyError('PostgreSQL did not answer COPY in its binary format.');
+    await reader.take(4); // flags
+    await reader.skip((await reader.take(4)).readInt32BE());
+
+    for (;;) {
+      const columns = (await reader.take(2)).readInt16BE();
+      if (columns === TRAILER) break;
+      if (columns !== 2) throw new CopyError(`COPY was to yield two columns and yields ${columns}.`);
+      const keyLength = (await reader.take(4)).readInt32BE();
+      if (keyLength === NULL_LENGTH) throw new CopyError('COPY yields NULL in its first column, the key.');
+      const key = (await reader.take(keyLength)).toString('utf8');
+      const byteLength = (await reader.take(4)).readInt32BE();
+      if (byteLength === NULL_LENGTH)
+        throw new CopyError(`COPY yields NULL in its second column, for the key ${key}.`);
+
+      const content = reader.stretch(byteLength);
+      yield { key, byteLength, content };
+      await content.skipRest();
+    }
+    await reader.end();
+    over = true;
+  } finally {
+    if (!over && !reader.failed) session.discard(new CopyError('A COPY was left before its end.'));
+  }
+}
+
+/** Takes exact numbers of bytes from a stream of chunks. */
+class ByteReader {
+  readonly #chunks: AsyncIterator<Buffer>;
+  #rest: Buffer = Buffer.alloc(0);
+  /** The stream itself failed: the server, or the connection, has ended the COPY. */
+  failed = false;
+
+  constructor(stream: AsyncIterable<Buffer>) {
+    this.#chunks = stream[Symbol.asyncIterator]();
+  }
+
+  async #next(): Promise<Buffer | undefined> {
+    try {
+      const { value, done } = await this.#chunks.next();
+      return done ? undefined : value;
+    } catch (error) {
+      this.failed = true;
+      throw error;
+    }
+  }
+
+  /** The next bytes, between 1 and `most` of them, as they came. */
+  async upTo(most: number): Promise<Buffer> {
+    while (this.#rest.length === 0) {
+      const chunk = await this.#next();
+      if (chunk === undefined)
+        throw new CopyError('The COPY stream of PostgreSQL ended in the middle of a row.');
+      this.#rest = chunk;
+    }
+    const bytes = this.#rest.subarray(0, most);
+    this.#rest = this.#rest.subarray(bytes.length);
+    return bytes;
+  }
+
+  async take(length: number): Promise<Buffer> {
+    if (this.#rest.length >= length) {
+      const bytes = this.#rest.subarray(0, length);
+      this.#rest = this.#rest.subarray(length);
+      return bytes;
+    }
+    const parts: Buffer[] = [];
+    for (let missing = length; missing > 0; ) {
+      const part = await this.upTo(missing);
+      parts.push(part);
+      missing -= part.length;
+    }
+    return Buffer.concat(parts, length);
+  }
+
+  async skip(length: number): Promise<void> {
+    for (let left = length; left > 0; ) left -= (await this.upTo(left)).length;
+  }
+
+  /** The next `length` bytes as a stream of their own. */
+  stretch(length: number): AsyncIterable<Uint8Array> & { skipRest(): Promise<void> } {
+    const reader = this;
+    let left = length;
+    return {
+      async *[Symbol.asyncIterator]() {
+        while (left > 0) {
+          const bytes = await reader.upTo(left);
+          left -= bytes.length;
+          yield bytes;
+        }
+      },
+      async skipRest() {
+        await reader.skip(left);
+        left = 0;
+      },
+    };
+  }
+
+  async end(): Promise<void> {
+    if (this.#rest.length > 0 || (await this.#next()) !== undefined)
+      throw new CopyError('The COPY stream of PostgreSQL goes on after its trailer.');
+  }
+}
+
+/**
+ * Copies rows into a table through `COPY … FROM STDIN (FORMAT binary)`, and returns how many. Values are sent as they
+ * come; none is held whole.
+ *
+ * `table` and the column names are quoted here; a schema is written with a dot: `state_archive.version_mapping`. `rows` must
+ * not query the session it is copied through: that query would wait for the end of the COPY.
+ *
+ * When `rows` throws, or a streamed value is shorter or longer than its `byteLength`, the COPY fails as a whole and that
+ * error is thrown. Errors of PostgreSQL are thrown as they are, with their `code`. In each case the connection stays
+ * usable (a transaction it is in has failed).
+ *
+ * @throws CopyError when a value does not fit the type of its column.
+ *
+ * @example
+ * ```ts
+ * await copyIntoTable(session, 'state_versions', [['id', 'uuid'], ['serial', 'bigint'], ['raw_state', 'jsonb']], [
+ *   [id, 7n, { byteLength, content }],
+ * ])
+ * ```
+ */
+export async function copyIntoTable(
+  session: DatabaseSession,
+  table: string,
+  columns: ReadonlyArray<readonly [name: string, type: CopyColumnType]>,
+  rows: AsyncIterable<readonly CopyValue[]> | Iterable<readonly CopyValue[]>,
+): Promise<number> {
+  const { client } = session;
+  const target = table
+    .split('.')
+    .map((part) => client.escapeIdentifier(part))
+    .join('.');
+  const names = columns.map(([name]) => client.escapeIdentifier(name)).join(', ');
+  const stream = client.query(copyFrom(`COPY ${target} (${names}) FROM STDIN (FORMAT binary)`));
+
+  let serverError: Error | undefined;
+  const failed = new Promise<never>((_, reject) => {
+    stream.on('error', (error) => {
+      serverError ??= error;
+      reject(error);
+    });
+  });
+  // Awaited only where it is raced; it may also reject while nobody waits.
+  failed.catch(() => {});
+
+  // One write at a time, each awaited: that is the back-pressure, and pg-copy-streams loses its footing when the server
+  // fails while it still has several writes queued.
+  const send = (block: Buffer): Promise<void> => {
+    if (serverError) throw serverError;
+    const written = new Promise<void>((resolve) => {
+      stream.write(block, () => resolve());
+    });
+    return Promise.race([written, failed]);
+  };
+
+  const writer = new BlockWriter(send);
+  try {
+    writer.bytes(SIGNATURE);
+    writer.int32(0); // flags
+    writer.int32(0); // header extension
+    for await (const row of rows) {
+      if (row.length !== columns.length)
+        throw new CopyError(`A row for ${table} has ${row.length} values, not ${columns.length}.`);
+      writer.int16(columns.length);
+      for (const [index, [name, type]] of columns.entries()) {
+        const streaming = writeField(writer, type, row[index] ?? null, `${table}.${name}`);
+        if (streaming) await streaming;
+      }
+      if (writer.hasFullBlocks) await writer.sendFullBlocks();
+    }
+    writer.int16(TRAILER);
+    await writer.finish();
+  } catch (error) {
+    if (serverError === undefined) {
+      // CopyFail: the server drops what it got. Its answer, an error quoting this text, is not the cause.
+      stream.destroy(new Error('the rows to copy could not be read'));
+      await failed.catch(() => {});
+      throw error;
+    }
+    throw serverError;
+  }
+  stream.end();
+  await Promise.race([once(stream, 'finish'), failed]);
+  return stream.rowCount;
+}
+
+const BLOCK_BYTES = 64 * 1024;
+
+/**
+ * Gathers bytes into blocks, so that small values cost neither a message nor a turn of the event loop each. Copies what it
+ * is given: a caller may reuse its buffers.
+ */
+class BlockWriter {
+  readonly #send: (block: Buffer) => Promise<void>;
+  readonly #full: Buffer[] = [];
+  #block = Buffer.allocUnsafeSlow(BLOCK_BYTES);
+  #used = 0;
+
+  constructor(send: (block: Buffer) => Promise<void>) {
+    this.#send = send;
+  }
+
+  bytes(bytes: Uint8Array): void {
+    for (let taken = 0; taken < bytes.length; ) {
+      this.#makeRoom(1);
+      const part = bytes.subarray(taken, taken + BLOCK_BYTES - this.#used);
+      this.#block.set(part, this.#used);
+      this.#used += part.length;
+      taken += part.length;
+    }
+  }
+
+  byte(value: number): void {
+    this.#makeRoom(1);
+    this.#used = this.#block.writeUInt8(value, this.#used);
+  }
+
+  int16(value: number): void {
+    this.#makeRoom(2);
+    this.#used = this.#block.writeInt16BE(value, this.#used);
+  }
+
+  int32(value: number): void {
+    this.#makeRoom(4);
+    this.#used = this.#block.writeInt32BE(value, this.#used);
+  }
+
+  int64(value: bigint): void {
+    this.#makeRoom(8);
+    this.#used = this.#block.writeBigInt64BE(value, this.#used);
+  }
+
+  get hasFullBlocks(): boolean {
+    return this.#full.length > 0;
+  }
+
+  async sendFullBlocks(): Promise<void> {
+    for (const block of this.#full.splice(0)) await this.#send(block);
+  }
+
+  async finish(): Promise<void> {
+    this.#makeRoom(BLOCK_BYTES);
+    await this.sendFullBlocks();
+  }
+
+  #makeRoom(length: number): void {
+    if (this.#used + length <= BLOCK_BYTES) return;
+    this.#full.push(this.#block.subarray(0, this.#used));
+    this.#block = Buffer.allocUnsafeSlow(BLOCK_BYTES);
+    this.#used = 0;
+  }
+}
+
+/** Writes one value; a promise only for a value whose bytes are still to come. */
+function writeField(
+  writer: BlockWriter,
+  type: CopyColumnType,
+  value: CopyValue,
+  column: string,
+): Promise<void> | undefined {
+  if (value === null) {
+    writer.int32(NULL_LENGTH);
+    return undefined;
+  }
+  switch (type) {
+    case 'uuid': {
+      const bytes = uuidBytes(value, column);
+      writer.int32(bytes.length);
+      writer.bytes(bytes);
+      return undefined;
+    }
+    case 'bigint':
+      writer.int32(8);
+      writer.int64(bigIntOf(value, column));
+      return undefined;
+    case 'integer':
+      writer.int32(4);
+      writer.int32(integerOf(value, column));
+      return undefined;
+    case 'boolean':
+      if (typeof value !== 'boolean') throw unfit(column, 'a boolean');
+      writer.int32(1);
+      writer.byte(value ? 1 : 0);
+      return undefined;
+    case 'timestamptz':
+      writer.int32(8);
+      writer.int64(microsecondsSince2000(value, column));
+      return undefined;
+    case 'text':
+    case 'jsonb': {
+      const { byteLength, content } = textOf(value, column);
+      const prefix = type === 'jsonb' ? 1 : 0;
+      if (!Number.isInteger(byteLength) || byteLength < 0 || byteLength > MAX_FIELD_BYTES - prefix)
+        throw new CopyError(
+          `A value for ${column} has ${byteLength} bytes; PostgreSQL takes up to ${MAX_FIELD_BYTES}.`,
+        );
+      writer.int32(prefix + byteLength);
+      if (type === 'jsonb') writer.byte(JSONB_VERSION);
+      if (!(content instanceof Uint8Array)) return writeContent(writer, byteLength, content, column);
+      writer.bytes(content);
+      return undefined;
+    }
+  }
+}
+
+async function writeContent(
+  writer: BlockWriter,
+  byteLength: number,
+  content: AsyncIterable<Uint8Array>,
+  column: string,
+): Promise<void> {
+  let sent = 0;
+  for await (const chunk of content) {
+    sent += chunk.length;
+    if (sent > byteLength)
+      throw new CopyError(`A value for ${column} is longer than its ${byteLength} bytes.`);
+    writer.bytes(chunk);
+    if (writer.hasFullBlocks) await writer.sendFullBlocks();
+  }
+  if (sent < byteLength)
+    throw new CopyError(`A value for ${column} ended after ${sent} of its ${byteLength} bytes.`);
+}
+
+function textOf(
+  value: Exclude<CopyValue, null>,
+  column: string,
+): { byteLength: number; content: Uint8Array | AsyncIterable<Uint8Array> } {
+  if (value instanceof Uint8Array) return { byteLength: value.length, content: value };
+  if (typeof value === 'object') return value;
+  // Encoding a lone surrogate would silently write another character in its place.
+  if (typeof value !== 'string' || !value.isWellFormed()) throw unfit(column, 'text in well-formed Unicode');
+  const content = Buffer.from(value, 'utf8');
+  return { byteLength: content.length, content };
+}
+
+function uuidBytes(value: CopyValue, column: string): Uint8Array {
+  if (typeof value !== 'string' || !/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(value))
+    throw unfit(column, 'a UUID with dashes');
+  return Buffer.from(value.replaceAll('-', ''), 'hex');
+}
+
+function bigIntOf(value: CopyValue, column: string): bigint {
+  const number =
+    typeof value === 'bigint'
+      ? value
+      : typeof value === 'string' && /^-?\d+$/.test(value)
+        ? BigInt(value)
+        : undefined;
+  if (number === undefined || BigInt.asIntN(64, number) !== number) throw unfit(column, 'a 64-bit integer');
+  return number;
+}
+
+function integerOf(value: CopyValue, column: string): number {
+  if (typeof value !== 'number' || (value | 0) !== value) throw unfit(column, 'a 32-bit integer');
+  return value;
+}
+
+const EPOCH_2000_MS = BigInt(Date.UTC(2000, 0, 1));
+
+/** PostgreSQL's timestamptz in binary: microseconds since 2000-01-01T00:00:00Z. */
+function microsecondsSince2000(value: CopyValue, column: string): bigint {
+  const parts = typeof value === 'string' ? /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)\.(\d{6})Z$/.exec(value) : null;
+  const seconds = parts?.[1];
+  const microseconds = parts?.[2];
+  if (seconds === undefined || microseconds === undefined || seconds.startsWith('0000'))
+    throw unfit(column, 'an RFC 3339 time in UTC with six fractional digits');
+  const milliseconds = Date.parse(`${seconds}Z`);
+  // Date rolls 30 February over to March: a date that exists comes back as it went in.
+  if (Number.isNaN(milliseconds) || !new Date(milliseconds).toISOString().startsWith(seconds))
+    throw unfit(column, 'a time that exists');
+  return (BigInt(milliseconds) - EPOCH_2000_MS) * 1000n + BigInt(microseconds);
+}
+
+function unfit(column: string, wanted: string): CopyError {
+  return new CopyError(`A value for ${column} is not ${wanted}.`);
+}

@@ -1,0 +1,7 @@
+import type { Migration } from 'kysely/migration';
+import { operations } from './0001-operations.ts';
+
+/** The migrations of the schema `state_archive`, by name, in the order of their names. A released one never changes. */
+export const migrations: Readonly<Record<string, Migration>> = {
+  '0001-operations': operations,
+};

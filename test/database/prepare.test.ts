@@ -1,0 +1,135 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { connectDatabase } from '../../src/database/connection.ts';
+import { isPrepared, NotKilolockDatabaseError, prepareDatabase } from '../../src/database/prepare.ts';
+import { createEmptyTestDatabase, createTestDatabase, type TestDatabase } from '../support/database.ts';
+
+let given: TestDatabase;
+beforeEach(async () => {
+  given = await createEmptyTestDatabase();
+});
+afterEach(() => given.drop());
+
+const relations = async (schema: string): Promise<string[]> => {
+  const { rows } = await given.database.pool.query<{ relname: string }>(
+    'select relname from pg_class where relnamespace = to_regnamespace($1) order by relname',
+    [schema],
+  );
+  return rows.map((row) => row.relname);
+};
+
+test("an empty database gets Kilolock's tables and ours", async () => {
+  expect(await isPrepared(given.database)).toBe(false);
+  await prepareDatabase(given.database, { createKilolockTables: true });
+  expect(await isPrepared(given.database)).toBe(true);
+  expect(await relations('public')).toContain('state_versions');
+  expect(await relations('state_archive')).toEqual(
+    expect.arrayContaining(['operation', 'version_mapping', 'version_digest', 'kysely_migration']),
+  );
+});
+
+test('four replicas that start at once, each with one connection, all end prepared', async () => {
+  const replicas = [1, 2, 3, 4].map(() =>
+    connectDatabase({ connectionString: given.connectionString, maxConnections: 1 }),
+  );
+  try {
+    await Promise.all(replicas.map((replica) => prepareDatabase(replica, { createKilolockTables: true })));
+    expect(await Promise.all(replicas.map(isPrepared))).toEqual([true, true, true, true]);
+    const { rows } = await given.database.pool.query('select name from state_archive.kysely_migration');
+    expect(rows).toEqual([{ name: '0001-operations' }]);
+  } finally {
+    await Promise.all(replicas.map((replica) => replica.close()));
+  }
+});
+
+test('preparing again changes nothing', async () => {
+  await prepareDatabase(given.database, { createKilolockTables: true });
+  await given.database.db.insertInto('states').values({ name: 'kept' }).execute();
+  await prepareDatabase(given.database, { createKilolockTables: true });
+  await prepareDatabase(given.database, { createKilolockTables: false });
+  expect(await given.database.db.selectFrom('states').select('name').execute()).toEqual([{ name: 'kept' }]);
+});
+
+describe('a database that is not a migrated Kilolock', () => {
+  const refusal = (createKilolockTables: boolean) =>
+    prepareDatabase(given.database, { createKilolockTables }).then(
+      () => undefined,
+      (error: unknown) => error,
+    );
+
+  test('is refused when empty, and stays empty', async () => {
+    const error = await refusal(false);
+    expect(error).toBeInstanceOf(NotKilolockDatabaseError);
+    expect(error).toHaveProperty('message', expect.stringContaining('without the tables of Kilolock'));
+    expect(await relations('public')).toEqual([]);
+    expect(await relations('state_archive')).toEqual([]);
+  });
+
+  test('is refused when an older Kilolock, naming what is missing, and is left as it was', async () => {
+    await prepareDatabase(given.database, { createKilolockTables: true });
+    await given.database.pool.query('drop schema state_archive cascade');
+    await given.database.pool.query('alter table resources drop column schema_version');
+    await given.database.pool.query('alter table environments drop column state_lock_default_mode');
+    const before = await relations('public');
+    for (const create of [false, true]) {
+      const error = await refusal(create);
+      expect(error).toBeInstanceOf(NotKilolockDatabaseError);
+      expect(error).toHaveProperty('missing', [
+        { table: 'environments', column: 'state_lock_default_mode' },
+        { table: 'resources', column: 'schema_version' },
+      ]);
+      expect(error).toHaveProperty('message', expect.stringContaining('resources.schema_version'));
+    }
+    expect(await relations('public')).toEqual(before);
+    expect(await relations('state_archive')).toEqual([]);
+  });
+
+  test("is not given Kilolock's tables when a table of the same name is there", async () => {
+    await given.database.pool.query('create table states (capital text)');
+    expect(await refusal(true)).toBeInstanceOf(NotKilolockDatabaseError);
+    expect(await relations('public')).toEqual(['states']);
+  });
+});
+
+test('what Kilolock migrated gets nothing of ours in public', async () => {
+  await prepareDatabase(given.database, { createKilolockTables: true });
+  await given.database.pool.query('drop schema state_archive cascade');
+  const before = await relations('public');
+  await prepareDatabase(given.database, { createKilolockTables: false });
+  expect(await isPrepared(given.database)).toBe(true);
+  expect(await relations('public')).toEqual(before);
+});
+
+describe('the operation table', () => {
+  const operation = {
+    kind: 'EXPORT',
+    status: 'PENDING',
+    tenant_id: '00000000-0000-0000-0000-000000000000',
+    workspace_id: 'ws_000000000000',
+    environment_id: 'env_000000000000',
+    state_name: 'app',
+    state_label: 'app',
+    actor: 'zoe',
+    subject: 'token:1',
+  } as const;
+
+  test('takes an idempotency key once per subject and kind, and any number without one', async () => {
+    const prepared = await createTestDatabase();
+    try {
+      const insert = (values: object) =>
+        prepared.database.db
+          .insertInto('state_archive.operation')
+          .values({ ...operation, ...values })
+          .execute();
+      await insert({ idempotency_key: 'k' });
+      await expect(insert({ idempotency_key: 'k' })).rejects.toMatchObject({
+        constraint: 'operation_idempotency_key',
+      });
+      await insert({ idempotency_key: 'k', kind: 'IMPORT' });
+      await insert({ idempotency_key: 'k', subject: 'token:2' });
+      await insert({});
+      await insert({});
+    } finally {
+      await prepared.drop();
+    }
+  });
+});

@@ -1,0 +1,146 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import pino from 'pino';
+import {
+  type DevelopmentTokenClaims,
+  loadOrCreateDevelopmentKey,
+  signDevelopmentToken,
+} from '../../src/auth/development-key.ts';
+import { readConfig } from '../../src/config.ts';
+import type { KilolockDatabase } from '../../src/database/connection.ts';
+import { startService } from '../../src/service.ts';
+import { createTestDatabase } from './database.ts';
+
+/** What a GraphQL request was answered. */
+export interface GraphqlAnswer<Data> {
+  readonly status: number;
+  /** As the document asks for it; unchecked. */
+  readonly data: Data;
+  readonly errors: readonly GraphqlProblem[];
+  /** `path: CODE` of every error, as in `stateArchive.manifest: FORBIDDEN`. */
+  readonly denials: readonly string[];
+  /** The whole body, to look for what must not be in it. */
+  readonly text: string;
+}
+
+export interface GraphqlProblem {
+  readonly message: string;
+  readonly path?: readonly (string | number)[];
+  readonly extensions: { readonly code: string };
+}
+
+/** How a request is sent. */
+export interface AskOptions {
+  readonly variables?: Readonly<Record<string, unknown>>;
+  /** The credential; null sends none, absent sends one with every scope of the self-hosted environment. */
+  readonly token?: string | null;
+  /** Goes along as the variable `$file`, in a multipart request. */
+  readonly file?: { readonly bytes: Uint8Array<ArrayBuffer>; readonly name?: string };
+}
+
+/** The real service on a database of its own, listening on a free port. */
+export interface TestService {
+  readonly url: string;
+  readonly database: KilolockDatabase;
+  readonly dataDirectory: string;
+  /** Every line logged so far, as text. */
+  readonly log: readonly string[];
+  /** A token the service accepts; every scope, self-hosted, unless the claims say otherwise. */
+  token(claims?: Partial<DevelopmentTokenClaims>): Promise<string>;
+  /** Sends a GraphQL document over HTTP. */
+  ask<Data = unknown>(query: string, options?: AskOptions): Promise<GraphqlAnswer<Data>>;
+  /** The SQL statements that `work` made the service send, its housekeeping left out. */
+  statementsOf(work: () => Promise<unknown>): Promise<readonly string[]>;
+  stop(): Promise<void>;
+}
+
+export const ALL_SCOPES = ['state.read', 'state.export', 'state.import', 'state.raw.read'] as const;
+
+/** Starts the service. `environment` holds variables of `readConfig`, such as `MAX_INLINE_UPLOAD_BYTES`. */
+export async function startTestService(
+  environment: Readonly<Record<string, string>> = {},
+): Promise<TestService> {
+  const dataDirectory = await mkdtemp(join(tmpdir(), 'state-archive-service-'));
+  const { database, drop } = await createTestDatabase();
+  const statements: string[] = [];
+  recordStatements(database, statements);
+  const log: string[] = [];
+  const config = readConfig({ DATA_DIR: dataDirectory, PORT: '0', LOG_LEVEL: 'debug', ...environment });
+  const logger = pino({ level: config.logLevel }, { write: (line) => void log.push(line) });
+  const service = await startService(config, database, logger);
+  const key = await loadOrCreateDevelopmentKey(dataDirectory);
+
+  const token: TestService['token'] = (claims = {}) =>
+    signDevelopmentToken(key, { subject: 'alice@test', scopes: ALL_SCOPES, ttlSeconds: 600, ...claims });
+
+  return {
+    url: service.url,
+    database,
+    dataDirectory,
+    log,
+    token,
+    async ask<Data>(query: string, options: AskOptions = {}) {
+      const { variables = {}, file } = options;
+      const credential = options.token === undefined ? await token() : options.token;
+      const response = await fetch(`${service.url}/graphql`, {
+        method: 'POST',
+        headers: {
+          ...(credential !== null && { authorization: `Bearer ${credential}` }),
+          ...(file === undefined
+            ? { 'content-type': 'application/json' }
+            : { 'apollo-require-preflight': 'true' }),
+        },
+        body: file === undefined ? JSON.stringify({ query, variables }) : multipart(query, variables, file),
+      });
+      return answerOf<Data>(response.status, await response.text());
+    },
+    async statementsOf(work) {
+      const before = statements.length;
+      await work();
+      return statements.slice(before);
+    },
+    async stop() {
+      await service.close();
+      await drop();
+      await rm(dataDirectory, { recursive: true, force: true });
+    },
+  };
+}
+
+function multipart(
+  query: string,
+  variables: Readonly<Record<string, unknown>>,
+  file: NonNullable<AskOptions['file']>,
+): FormData {
+  const form = new FormData();
+  form.set('operations', JSON.stringify({ query, variables: { ...variables, file: null } }));
+  form.set('map', JSON.stringify({ 0: ['variables.file'] }));
+  form.set('0', new Blob([file.bytes]), file.name ?? 'state.klstate');
+  return form;
+}
+
+function answerOf<Data>(status: number, text: string): GraphqlAnswer<Data> {
+  const { data, errors = [] } = JSON.parse(text) as { data: Data; errors?: GraphqlProblem[] };
+  const denials = errors.map(({ path = [], extensions }) => `${path.join('.')}: ${extensions.code}`);
+  return { status, data, errors, denials, text };
+}
+
+/** Notes the text of every statement that goes over any connection of the pool. */
+function recordStatements({ pool }: KilolockDatabase, statements: string[]): void {
+  pool.on('connect', (client) => {
+    const query = client.query.bind(client) as (...args: unknown[]) => unknown;
+    const recording = (...args: unknown[]) => {
+      const [statement] = args;
+      const text = typeof statement === 'string' ? statement : (statement as { text?: string }).text;
+      if (text !== undefined && !isHousekeeping(text)) statements.push(text);
+      return query(...args);
+    };
+    client.query = recording as typeof client.query;
+  });
+}
+
+/** What the service does by the clock and not for a request: the sweep for operations whose lease is over. */
+function isHousekeeping(statement: string): boolean {
+  return statement.includes('"lease_until" <') || statement.startsWith('set time zone');
+}
