@@ -392,6 +392,8 @@ export interface OperationTable {
   archive_file_name: string | null;
   archive_object_key: string | null;
   report: NullableJsonTextColumn;
+  /** The export that was taken of the history this import replaced. */
+  replaced_operation_id: string | null;
   error_code: string | null;
   error_message: string | null;
   error_path: string[] | null;

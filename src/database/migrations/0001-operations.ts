@@ -46,6 +46,7 @@ const statements = [
       archive_file_name text,
       archive_object_key text,
       report jsonb,
+      replaced_operation_id uuid,
       error_code text,
       error_message text,
       error_path text[]

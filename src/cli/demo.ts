@@ -1,0 +1,202 @@
+import { mkdir, rm } from 'node:fs/promises';
+import { join, relative } from 'node:path';
+import { styleText } from 'node:util';
+import pino from 'pino';
+import { verifyArchive } from '../archive/reader.ts';
+import { loadOrCreateDevelopmentKey, signDevelopmentToken } from '../auth/development-key.ts';
+import { SCOPES } from '../auth/principal.ts';
+import { type Config, readConfig } from '../config.ts';
+import { connectDatabase, type KilolockDatabase } from '../database/connection.ts';
+import { type EmbeddedServer, startEmbeddedServer } from '../database/embedded.ts';
+import { prepareDatabase } from '../database/prepare.ts';
+import { startService } from '../service.ts';
+import { download, GraphqlClient } from './graphql-client.ts';
+import { loadSampleHistory, SAMPLE_LABEL } from './sample-history.ts';
+
+/**
+ * @file The main job in one go: a real Terraform history goes out of one backend to a file, and from the file into
+ * another backend, over HTTP as a client would do it. Ends with 0 when all three history digests agree.
+ */
+
+const PREVIEW = `query ($name: String!) {
+  stateArchive(name: $name) {
+    manifest { versionCount tagCount eventCount resourceSpanCount rawBytes historyDigest }
+  }
+}`;
+
+const EXPORT = `mutation ($name: String!) {
+  exportStateArchive(input: { name: $name, waitSeconds: 25 }) {
+    operation { archive { historyDigest sha256 sizeBytes fileName downloadUrl } }
+    userErrors { code message }
+  }
+}`;
+
+const IMPORT = `mutation ($file: Upload!, $expectedSha256: Sha256!) {
+  importStateArchive(input: { file: $file, expectedSha256: $expectedSha256, waitSeconds: 25 }) {
+    operation { report { versionCount tagCount eventCount resourceSpanCount outputCount } }
+    userErrors { code message }
+  }
+}`;
+
+interface UserErrors {
+  readonly userErrors: readonly { readonly code: string; readonly message: string }[];
+}
+
+interface Manifest {
+  readonly versionCount: number;
+  readonly tagCount: number;
+  readonly eventCount: number;
+  readonly resourceSpanCount: number;
+  readonly rawBytes: string;
+  readonly historyDigest: string;
+}
+
+interface ExportedArchive {
+  readonly historyDigest: string;
+  readonly sha256: string;
+  readonly sizeBytes: string;
+  readonly fileName: string;
+  readonly downloadUrl: string;
+}
+
+await demo();
+
+async function demo(): Promise<void> {
+  const { dataDirectory } = readConfig({ DATA_DIR: process.env.DATA_DIR });
+  const directory = join(dataDirectory, 'demo');
+  await rm(directory, { recursive: true, force: true });
+  await mkdir(directory, { recursive: true, mode: 0o711 });
+  const server = await startEmbeddedServer({ dataDirectory: join(directory, 'postgres'), durable: false });
+  try {
+    const source = await startBackend(server, directory, 'source');
+    const destination = await startBackend(server, directory, 'destination');
+    try {
+      await showRoundTrip(source, destination, directory);
+    } finally {
+      await source.close();
+      await destination.close();
+    }
+  } finally {
+    await server.stop();
+  }
+}
+
+async function showRoundTrip(source: Backend, destination: Backend, directory: string): Promise<void> {
+  await loadSampleHistory(source.database);
+  say('Source', `${SAMPLE_LABEL} in a Kilolock database, as Terraform 1.11.4 posted it`);
+  const preview = await previewOf(source);
+  tell('versions', preview.versionCount);
+  tell('tags', preview.tagCount);
+  tell('audit events', preview.eventCount);
+  tell('resource spans', preview.resourceSpanCount);
+  tell('raw state bytes', preview.rawBytes);
+  tell('history digest', preview.historyDigest);
+
+  say('Export', 'the whole history to one file');
+  const archive = await exportFrom(source);
+  const path = join(directory, archive.fileName);
+  await download(archive.downloadUrl, path);
+  tell('archive', relative(process.cwd(), path));
+  tell('archive size', `${archive.sizeBytes} bytes`);
+  tell('archive SHA-256', archive.sha256);
+
+  say('Verify', 'the file by itself, without a database');
+  const verified = await verifyArchive(path);
+  tell('members agree', `${verified.counts.versions} raw states, every sum and count`);
+  tell('history digest', verified.historyDigest);
+
+  say('Restore', 'into a second, empty Kilolock database');
+  const { operation } = await importInto(destination, path, archive);
+  tell('versions', operation.report.versionCount);
+  tell('tags', operation.report.tagCount);
+  tell('resource spans', operation.report.resourceSpanCount);
+  tell('outputs', operation.report.outputCount);
+  const restored = await previewOf(destination);
+  tell('history digest', restored.historyDigest);
+
+  say('Export again', 'from the second database');
+  const second = await exportFrom(destination);
+  tell('history digest', second.historyDigest);
+
+  const digests = [
+    preview.historyDigest,
+    verified.historyDigest,
+    restored.historyDigest,
+    second.historyDigest,
+  ];
+  const agree = new Set(digests).size === 1;
+  process.stdout.write(
+    agree
+      ? styleText('green', '\nThe digests agree: nothing was lost, nothing was altered.\n')
+      : styleText('red', '\nThe digests differ: the history did not survive.\n'),
+  );
+  if (!agree) process.exitCode = 1;
+}
+
+interface Backend {
+  readonly database: KilolockDatabase;
+  readonly client: GraphqlClient;
+  close(): Promise<void>;
+}
+
+async function startBackend(server: EmbeddedServer, directory: string, name: string): Promise<Backend> {
+  await server.createDatabase(name);
+  const database = connectDatabase({ connectionString: server.connectionString(name) });
+  await prepareDatabase(database, { createKilolockTables: true });
+  const config: Config = readConfig({ DATA_DIR: join(directory, name), PORT: '0' });
+  const service = await startService(config, database, pino({ level: 'error' }));
+  const token = await signDevelopmentToken(await loadOrCreateDevelopmentKey(config.dataDirectory), {
+    subject: 'demo@localhost',
+    scopes: SCOPES,
+    ttlSeconds: 600,
+  });
+  return {
+    database,
+    client: new GraphqlClient(`${service.url}/graphql`, token),
+    async close() {
+      await service.close();
+      await database.close();
+    },
+  };
+}
+
+async function previewOf({ client }: Backend): Promise<Manifest> {
+  const { stateArchive } = await client.run<{ stateArchive: { manifest: Manifest } | null }>(PREVIEW, {
+    name: SAMPLE_LABEL,
+  });
+  if (stateArchive === null) throw new Error(`There is no state ${SAMPLE_LABEL}.`);
+  return stateArchive.manifest;
+}
+
+async function exportFrom({ client }: Backend): Promise<ExportedArchive> {
+  const { exportStateArchive } = await client.run<{
+    exportStateArchive: UserErrors & { operation: { archive: ExportedArchive } };
+  }>(EXPORT, { name: SAMPLE_LABEL });
+  refuseErrors(exportStateArchive);
+  return exportStateArchive.operation.archive;
+}
+
+async function importInto({ client }: Backend, path: string, { sha256, fileName }: ExportedArchive) {
+  const { importStateArchive } = await client.run<{
+    importStateArchive: UserErrors & {
+      operation: {
+        report: Record<'versionCount' | 'tagCount' | 'resourceSpanCount' | 'outputCount', number>;
+      };
+    };
+  }>(IMPORT, { expectedSha256: sha256 }, { path, name: fileName });
+  refuseErrors(importStateArchive);
+  return importStateArchive;
+}
+
+function refuseErrors({ userErrors }: UserErrors): void {
+  const [first] = userErrors;
+  if (first !== undefined) throw new Error(`${first.code}: ${first.message}`);
+}
+
+function say(step: string, what: string): void {
+  process.stdout.write(`\n${styleText('bold', step)}  ${what}\n`);
+}
+
+function tell(name: string, value: string | number): void {
+  process.stdout.write(`  ${name.padEnd(16)} ${value}\n`);
+}

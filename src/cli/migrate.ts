@@ -1,0 +1,23 @@
+import { ConfigError, readConfig } from '../config.ts';
+import { connectDatabase } from '../database/connection.ts';
+import { NotKilolockDatabaseError, prepareDatabase } from '../database/prepare.ts';
+
+/** @file Prepares the Kilolock database of `DATABASE_URL`: creates or updates the schema `state_archive`, nothing else. */
+
+try {
+  const { DATABASE_URL, ...rest } = process.env;
+  const { databaseUrl } = readConfig({ ...rest, DATABASE_URL, AUTH_DEV_KEY: 'true' });
+  if (databaseUrl === null)
+    throw new ConfigError('DATABASE_URL names the database to prepare; it is not set.');
+  const database = connectDatabase({ connectionString: databaseUrl, maxConnections: 2 });
+  try {
+    await prepareDatabase(database, { createKilolockTables: false });
+  } finally {
+    await database.close();
+  }
+  process.stdout.write('The schema state_archive is up to date.\n');
+} catch (error) {
+  if (!(error instanceof ConfigError || error instanceof NotKilolockDatabaseError)) throw error;
+  process.stderr.write(`${error.message}\n`);
+  process.exitCode = 1;
+}

@@ -1,0 +1,60 @@
+import { GraphQLScalarType, Kind, type ValueNode } from 'graphql';
+import { GraphQLUpload } from 'graphql-upload-minimal';
+import { badUserInput } from './connection.ts';
+import { parseInt64 } from './int64.ts';
+
+const MICROSECOND_TIME = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{6}Z$/;
+const SHA256 = /^[0-9a-f]{64}$/;
+
+function textOf(name: string, value: unknown): string {
+  if (typeof value !== 'string') throw badUserInput(`${name} is given as a string.`);
+  return value;
+}
+
+function literalOf(name: string, node: ValueNode): string {
+  if (node.kind !== Kind.STRING) throw badUserInput(`${name} is given as a string.`, node);
+  return node.value;
+}
+
+function parseBigInt(text: string, node: ValueNode | null = null): bigint {
+  const value = parseInt64(text);
+  if (value === null) throw badUserInput('BigInt is a 64-bit integer as a decimal string.', node);
+  return value;
+}
+
+function parsePattern(name: string, pattern: RegExp, expected: string) {
+  return (text: string, node: ValueNode | null = null): string => {
+    if (!pattern.test(text)) throw badUserInput(`${name} is ${expected}.`, node);
+    return text;
+  };
+}
+
+const parseDateTime = parsePattern(
+  'DateTime',
+  MICROSECOND_TIME,
+  'RFC 3339 in UTC with six fractional digits',
+);
+const parseSha256 = parsePattern('Sha256', SHA256, '64 lowercase hexadecimal digits');
+
+/** The resolvers of the schema's scalars. */
+export const scalars = {
+  BigInt: new GraphQLScalarType<bigint, string>({
+    name: 'BigInt',
+    serialize: (value) => String(typeof value === 'bigint' ? value : BigInt(textOf('BigInt', value))),
+    parseValue: (value) => parseBigInt(textOf('BigInt', value)),
+    parseLiteral: (node) => parseBigInt(literalOf('BigInt', node), node),
+  }),
+  DateTime: new GraphQLScalarType<string, string>({
+    name: 'DateTime',
+    serialize: (value) => textOf('DateTime', value),
+    parseValue: (value) => parseDateTime(textOf('DateTime', value)),
+    parseLiteral: (node) => parseDateTime(literalOf('DateTime', node), node),
+  }),
+  Sha256: new GraphQLScalarType<string, string>({
+    name: 'Sha256',
+    serialize: (value) => textOf('Sha256', value),
+    parseValue: (value) => parseSha256(textOf('Sha256', value)),
+    parseLiteral: (node) => parseSha256(literalOf('Sha256', node), node),
+  }),
+  Upload: GraphQLUpload,
+};

@@ -1,0 +1,1179 @@
+import type { GraphQLResolveInfo, GraphQLScalarType, GraphQLScalarTypeConfig } from 'graphql';
+import type { StateParent, ManifestParent, ProgressParent, FileParent } from './parents.ts';
+import type { StateRecord } from '../history/states.ts';
+import type { VersionRecord, VersionContents, TagRecord } from '../history/versions.ts';
+import type { OperationRecord } from '../operations/operation-records.ts';
+import type { RestoreReport } from '../restore/report.ts';
+import type { UserError } from '../operations/user-error.ts';
+import type { GraphqlContext } from './context.ts';
+export type Maybe<T> = T | null;
+export type InputMaybe<T> = T | null | undefined;
+export type Omit<T, K extends keyof T> = Pick<T, Exclude<keyof T, K>>;
+export type RequireFields<T, K extends keyof T> = Omit<T, K> & { [P in K]-?: NonNullable<T[P]> };
+/** All built-in and custom scalars, mapped to their actual values */
+export type Scalars = {
+  ID: { input: string; output: string; }
+  String: { input: string; output: string; }
+  Boolean: { input: boolean; output: boolean; }
+  Int: { input: number; output: number; }
+  Float: { input: number; output: number; }
+  /** A 64-bit integer written as a decimal string ("9007199254740993"), so that no reader rounds it. */
+  BigInt: { input: bigint; output: bigint; }
+  /** An instant in UTC, RFC 3339 with exactly six fractional digits: "2026-03-02T10:00:00.000118Z". */
+  DateTime: { input: string; output: string; }
+  /** A SHA-256 digest in lowercase hex, 64 characters. */
+  Sha256: { input: string; output: string; }
+  /** A file sent with the request by the GraphQL multipart request specification, always as the top-level variable `$file`. */
+  Upload: { input: Promise<import('../http/upload.ts').FileUpload>; output: Promise<import('../http/upload.ts').FileUpload>; }
+  _FieldSet: { input: string; output: string; }
+};
+
+/** What to export. */
+export type ExportStateArchiveInput = {
+  /** The same key with the same request gives the same operation; with another request it is refused. */
+  idempotencyKey?: InputMaybe<Scalars['String']['input']>;
+  /** The state's label. */
+  name: Scalars['String']['input'];
+  /** The workspace and environment to look in; the caller's own when absent. */
+  scope?: InputMaybe<StateScopeInput>;
+  /** How long to wait for the operation to end before answering, 0 to 25 seconds. */
+  waitSeconds?: InputMaybe<Scalars['Int']['input']>;
+};
+
+/** What came of asking for an export. */
+export type ExportStateArchivePayload = {
+  __typename?: 'ExportStateArchivePayload';
+  /** The operation; null when the request was refused before there was one. */
+  operation: Maybe<StateArchiveOperation>;
+  /** What the caller can mend. */
+  userErrors: Array<StateArchiveUserError>;
+};
+
+/** What to import, and under which name. */
+export type ImportStateArchiveInput = {
+  /** Allow a second live state with this lineage: both would manage the same infrastructure. */
+  allowSharedLineage?: Scalars['Boolean']['input'];
+  /** For OVERWRITE: the name of the state to overwrite, once more. */
+  confirmName?: InputMaybe<Scalars['String']['input']>;
+  /** Verify and plan, and write nothing. */
+  dryRun?: Scalars['Boolean']['input'];
+  /** For OVERWRITE: the serial the state has to stand at; absent for a state without a version. */
+  expectedCurrentSerial?: InputMaybe<Scalars['BigInt']['input']>;
+  /** Refuse the file unless it has this digest. */
+  expectedSha256?: InputMaybe<Scalars['Sha256']['input']>;
+  /** The archive, as the top-level variable `$file` of a multipart request. */
+  file: Scalars['Upload']['input'];
+  /** The same key with the same request gives the same operation; with another request it is refused. */
+  idempotencyKey?: InputMaybe<Scalars['String']['input']>;
+  /** The label to restore under; the archive's own when absent. */
+  name?: InputMaybe<Scalars['String']['input']>;
+  /** What to do about a destination that is taken. */
+  onConflict?: StateArchiveConflictPolicy;
+  /** The workspace and environment to restore into; the caller's own when absent. */
+  scope?: InputMaybe<StateScopeInput>;
+  /** How long to wait for the operation to end before answering, 0 to 25 seconds. */
+  waitSeconds?: InputMaybe<Scalars['Int']['input']>;
+};
+
+/** What came of asking for an import. */
+export type ImportStateArchivePayload = {
+  __typename?: 'ImportStateArchivePayload';
+  /** The operation; null when the request was refused before there was one. */
+  operation: Maybe<StateArchiveOperation>;
+  /** What the caller can mend. */
+  userErrors: Array<StateArchiveUserError>;
+};
+
+/** One raw state document for one state. Give exactly one of `file` and `document`. */
+export type ImportStateSnapshotInput = {
+  /** The document, as text. */
+  document?: InputMaybe<Scalars['String']['input']>;
+  /** The document, as the top-level variable `$file` of a multipart request. */
+  file?: InputMaybe<Scalars['Upload']['input']>;
+  /** The state's label. */
+  name: Scalars['String']['input'];
+  /** The workspace and environment to look in; the caller's own when absent. */
+  scope?: InputMaybe<StateScopeInput>;
+  /** What Kilolock records as the version's source: "import" when absent, else "apply", "refresh" or "unknown". */
+  source?: InputMaybe<Scalars['String']['input']>;
+};
+
+/** What came of a snapshot import. */
+export type ImportStateSnapshotPayload = {
+  __typename?: 'ImportStateSnapshotPayload';
+  /** The state written to. */
+  stateArchive: Maybe<StateArchive>;
+  /** What the caller can mend. */
+  userErrors: Array<StateArchiveUserError>;
+  /** The version written. */
+  version: Maybe<StateArchiveVersion>;
+};
+
+export type Mutation = {
+  __typename?: 'Mutation';
+  /** Starts an export of a state's whole history to one verifiable archive. */
+  exportStateArchive: ExportStateArchivePayload;
+  /**
+   * Starts a restore of a whole history from an archive. The archive is verified to its last byte before the
+   * first row is written; the import is one transaction; an existing state is touched by OVERWRITE alone.
+   */
+  importStateArchive: ImportStateArchivePayload;
+  /**
+   * Appends one raw state document as the next version of a state, creating the state when it is new: what
+   * Kilolock does when Terraform posts a state. It carries no history; for a whole history use `importStateArchive`.
+   */
+  importStateSnapshot: ImportStateSnapshotPayload;
+};
+
+
+export type MutationExportStateArchiveArgs = {
+  input: ExportStateArchiveInput;
+};
+
+
+export type MutationImportStateArchiveArgs = {
+  input: ImportStateArchiveInput;
+};
+
+
+export type MutationImportStateSnapshotArgs = {
+  input: ImportStateSnapshotInput;
+};
+
+/** Where a page ends, and whether another follows. */
+export type PageInfo = {
+  __typename?: 'PageInfo';
+  /** The cursor of the last item; give it as `after` for the next page. */
+  endCursor: Maybe<Scalars['String']['output']>;
+  /** Whether more items follow. */
+  hasNextPage: Scalars['Boolean']['output'];
+  /** Whether items came before. */
+  hasPreviousPage: Scalars['Boolean']['output'];
+  /** The cursor of the first item. */
+  startCursor: Maybe<Scalars['String']['output']>;
+};
+
+export type Query = {
+  __typename?: 'Query';
+  /**
+   * The archive view of one state, by its label in the caller's workspace and environment.
+   * Null when there is no such active state, or none the caller may see: the two are not told apart.
+   */
+  stateArchive: Maybe<StateArchive>;
+  /** An export or import by its id. Null when there is none, or none the caller may see. */
+  stateArchiveOperation: Maybe<StateArchiveOperation>;
+  /** The active states the caller may see, by label, in ascending order. */
+  stateArchives: StateArchiveConnection;
+};
+
+
+export type QueryStateArchiveArgs = {
+  name: Scalars['String']['input'];
+  scope: InputMaybe<StateScopeInput>;
+};
+
+
+export type QueryStateArchiveOperationArgs = {
+  id: Scalars['ID']['input'];
+};
+
+
+export type QueryStateArchivesArgs = {
+  after: InputMaybe<Scalars['String']['input']>;
+  filter: InputMaybe<StateArchiveFilter>;
+  first?: InputMaybe<Scalars['Int']['input']>;
+  scope: InputMaybe<StateScopeInput>;
+};
+
+/** A Kilolock state, as other subgraphs know it by id. */
+export type State = {
+  __typename?: 'State';
+  /** The archive view of the state; null when the caller may not see it. */
+  archive: Maybe<StateArchive>;
+  /** The state's id in Kilolock. */
+  id: Scalars['ID']['output'];
+};
+
+/** A state seen as something that can be archived: its identity, its history, and its exports and imports. */
+export type StateArchive = {
+  __typename?: 'StateArchive';
+  /** When the state was created. */
+  createdAt: Scalars['DateTime']['output'];
+  /** The public id of the environment the state belongs to. */
+  environment: Scalars['ID']['output'];
+  /** The state's id in Kilolock. */
+  id: Scalars['ID']['output'];
+  /** Where the state is in Kilolock's lifecycle. */
+  lifecycleStatus: StateLifecycleStatus;
+  /** The first lineage this state was ever written with; null when no document ever named one. */
+  lineage: Maybe<Scalars['ID']['output']>;
+  /** What an export taken now would say of itself; null while the state has no version. */
+  manifest: Maybe<StateArchiveManifest>;
+  /** The state's label within its environment. */
+  name: Scalars['String']['output'];
+  /** The exports and imports of this state that the caller may see, newest first. */
+  operations: StateArchiveOperationConnection;
+  /** The summary other services compose into their own types. */
+  status: StateArchiveStatus;
+  /** Every tag, by name. */
+  tags: Array<StateArchiveTag>;
+  /** When a version was last written, or the lifecycle last changed. */
+  updatedAt: Scalars['DateTime']['output'];
+  /** The version with this serial, or null. */
+  version: Maybe<StateArchiveVersion>;
+  /** The versions, newest serial first. */
+  versions: StateArchiveVersionConnection;
+  /** The public id of the workspace that owns the state. */
+  workspace: Scalars['ID']['output'];
+};
+
+
+/** A state seen as something that can be archived: its identity, its history, and its exports and imports. */
+export type StateArchiveOperationsArgs = {
+  after: InputMaybe<Scalars['String']['input']>;
+  first?: InputMaybe<Scalars['Int']['input']>;
+};
+
+
+/** A state seen as something that can be archived: its identity, its history, and its exports and imports. */
+export type StateArchiveVersionArgs = {
+  serial: Scalars['BigInt']['input'];
+};
+
+
+/** A state seen as something that can be archived: its identity, its history, and its exports and imports. */
+export type StateArchiveVersionsArgs = {
+  after: InputMaybe<Scalars['String']['input']>;
+  first?: InputMaybe<Scalars['Int']['input']>;
+};
+
+/** The difference between a version and the one before it, in resource instances. */
+export type StateArchiveChanges = {
+  __typename?: 'StateArchiveChanges';
+  /** Instances that were not there before. */
+  added: Scalars['Int']['output'];
+  /** Instances that were there before with other contents. */
+  changed: Scalars['Int']['output'];
+  /** Instances that are no longer there. */
+  removed: Scalars['Int']['output'];
+};
+
+/** What an import does about a destination that is taken. */
+export type StateArchiveConflictPolicy =
+  /** Restore as an archived state beside whatever is there, taken or not; it can be brought back in Kilolock. */
+  | 'ARCHIVED_COPY'
+  /**
+   * Replace the history that is there, which is exported first. Needs the scope `state.overwrite`, `confirmName` and
+   * `expectedCurrentSerial`.
+   */
+  | 'OVERWRITE'
+  /** Refuse, and touch nothing. */
+  | 'REFUSE';
+
+/** A page of states. */
+export type StateArchiveConnection = {
+  __typename?: 'StateArchiveConnection';
+  /** The items, with their cursors. */
+  edges: Array<StateArchiveEdge>;
+  /** The items. */
+  nodes: Array<StateArchive>;
+  /** Where the page ends. */
+  pageInfo: PageInfo;
+};
+
+/** A state in a page. */
+export type StateArchiveEdge = {
+  __typename?: 'StateArchiveEdge';
+  /** Where the item stands in the list. */
+  cursor: Scalars['String']['output'];
+  /** The item. */
+  node: StateArchive;
+};
+
+/** The stable codes of what a caller can mend. */
+export type StateArchiveErrorCode =
+  /** The file's bytes are not the ones that were written. */
+  | 'ARCHIVE_CORRUPT'
+  /** The file does not have the digest the caller expected. */
+  | 'ARCHIVE_DIGEST_MISMATCH'
+  /** The archive's parts contradict each other. */
+  | 'ARCHIVE_INCONSISTENT'
+  /** The archive, or a part of it, is larger than is accepted. */
+  | 'ARCHIVE_TOO_LARGE'
+  /** The file ends before the archive does. */
+  | 'ARCHIVE_TRUNCATED'
+  /** The archive holds something no archive may hold. */
+  | 'ARCHIVE_UNSAFE'
+  /** The file is no archive, or one of a format this service does not read. */
+  | 'ARCHIVE_UNSUPPORTED_FORMAT'
+  /** `confirmName` is not the name of the state to overwrite. */
+  | 'CONFIRMATION_MISMATCH'
+  /** The stored history contradicts itself; it has to be mended in Kilolock first. */
+  | 'HISTORY_INCONSISTENT'
+  /** The key was used for another request. */
+  | 'IDEMPOTENCY_KEY_REUSED'
+  /** The service failed; the request id finds the log line. */
+  | 'INTERNAL'
+  /** An input value is outside what is accepted. */
+  | 'INVALID_INPUT'
+  /** Another active state of the environment has this lineage. */
+  | 'LINEAGE_IN_USE'
+  /** The process that ran the operation ended before it did; nothing was written. */
+  | 'OPERATION_INTERRUPTED'
+  /** The state would exceed the workspace's resource quota. */
+  | 'QUOTA_EXCEEDED'
+  /** The state to overwrite does not stand at the expected serial. */
+  | 'STALE_DESTINATION'
+  /** The destination exists, in whatever lifecycle status; nothing was touched. */
+  | 'STATE_ALREADY_EXISTS'
+  /** The state has no version to export. */
+  | 'STATE_EMPTY'
+  /** The state is locked, or an apply, a refresh or a reservation is at work on it. */
+  | 'STATE_LOCKED'
+  /** The state is suspended or archived, or an archived namesake of the same or unknown lineage holds the name. */
+  | 'STATE_NOT_ACTIVE'
+  /** There is no such active state, or none the caller may see. */
+  | 'STATE_NOT_FOUND'
+  /** A raw state is not a document that Kilolock can hold. */
+  | 'UNSUPPORTED_STATE_DOCUMENT';
+
+/** An archive file. */
+export type StateArchiveFile = {
+  __typename?: 'StateArchiveFile';
+  /**
+   * A link to download the file: signed for the caller, short-lived, made anew at each read. Null for an import,
+   * and once the file is gone.
+   */
+  downloadUrl: Maybe<Scalars['String']['output']>;
+  /** A suitable file name. */
+  fileName: Scalars['String']['output'];
+  /** The digest of the history it holds. */
+  historyDigest: Scalars['Sha256']['output'];
+  /** The digest of the file. */
+  sha256: Scalars['Sha256']['output'];
+  /** The size of the file. */
+  sizeBytes: Scalars['BigInt']['output'];
+};
+
+/** Narrows a list of states. */
+export type StateArchiveFilter = {
+  /** Only labels that start with this text, compared case-sensitively and literally. */
+  namePrefix?: InputMaybe<Scalars['String']['input']>;
+};
+
+/** How an import placed its history. */
+export type StateArchiveImportOutcome =
+  /** A new archived state, beside whatever is there. */
+  | 'ARCHIVED_COPY'
+  /** A new active state. */
+  | 'CREATED'
+  /** The history of a state that was there, replaced. */
+  | 'REPLACED';
+
+/** What an import did: counts, and everything worth knowing that did not stop it. */
+export type StateArchiveImportReport = {
+  __typename?: 'StateArchiveImportReport';
+  /** Whether this was a dry run, which writes nothing. */
+  dryRun: Scalars['Boolean']['output'];
+  /** Audit events restored. */
+  eventCount: Scalars['Int']['output'];
+  /** The label restored under; for an archived copy, the name Kilolock gives archived states. */
+  name: Scalars['String']['output'];
+  /** How the history was placed. */
+  outcome: StateArchiveImportOutcome;
+  /** Outputs restored, over all versions. */
+  outputCount: Scalars['Int']['output'];
+  /** Bytes of raw state restored. */
+  rawBytes: Scalars['BigInt']['output'];
+  /** Versions of the history that was replaced; 0 when none was. */
+  replacedVersionCount: Scalars['Int']['output'];
+  /** Resource lifecycle spans restored. */
+  resourceSpanCount: Scalars['Int']['output'];
+  /** Whether the spans were derived from the raw states, because those carried are absent or disagree with them. */
+  resourceSpansDerived: Scalars['Boolean']['output'];
+  /** The label the archive was taken from. */
+  sourceName: Scalars['String']['output'];
+  /** The id of the state the archive was taken from. */
+  sourceStateId: Scalars['ID']['output'];
+  /** Tags restored. */
+  tagCount: Scalars['Int']['output'];
+  /** Versions restored. */
+  versionCount: Scalars['Int']['output'];
+  /** What is worth knowing, in serial order. */
+  warnings: Array<StateArchiveWarning>;
+};
+
+/** What an archive of this history says of itself: a preview of an export, without taking one. */
+export type StateArchiveManifest = {
+  __typename?: 'StateArchiveManifest';
+  /** The format and major version, "kilolock-state-archive/v1". */
+  archiveFormat: Scalars['String']['output'];
+  /** The serial the state's pointer stands at. */
+  currentSerial: Scalars['BigInt']['output'];
+  /** The id of the version the state's pointer stands at. */
+  currentVersionId: Scalars['ID']['output'];
+  /** How many audit events travel with the history: lock, export and download events stay behind. */
+  eventCount: Scalars['Int']['output'];
+  /** The earliest creation time of a version. */
+  firstCreatedAt: Scalars['DateTime']['output'];
+  /** The lowest serial. */
+  firstSerial: Scalars['BigInt']['output'];
+  /** The digest of the whole history: equal in every backend that holds the same history. */
+  historyDigest: Scalars['Sha256']['output'];
+  /** The latest creation time of a version. */
+  lastCreatedAt: Scalars['DateTime']['output'];
+  /** The highest serial; not always the current one. */
+  lastSerial: Scalars['BigInt']['output'];
+  /** The state's lineage; null when no document ever named one. */
+  lineage: Maybe<Scalars['ID']['output']>;
+  /** The state's label. */
+  name: Scalars['String']['output'];
+  /** The bytes of all raw states together, uncompressed. */
+  rawBytes: Scalars['BigInt']['output'];
+  /** How many resource lifecycle spans. */
+  resourceSpanCount: Scalars['Int']['output'];
+  /** The distinct sources of the versions, sorted. */
+  sources: Array<Scalars['String']['output']>;
+  /** How many tags. */
+  tagCount: Scalars['Int']['output'];
+  /** The distinct Terraform versions recorded for the versions, sorted. */
+  terraformVersions: Array<Scalars['String']['output']>;
+  /** How many versions. */
+  versionCount: Scalars['Int']['output'];
+};
+
+/** An export or an import: what was asked, how far it is, what came of it. */
+export type StateArchiveOperation = {
+  __typename?: 'StateArchiveOperation';
+  /** Who asked for it, as the credential names them. */
+  actor: Scalars['String']['output'];
+  /** The archive an export made, or an import was given. */
+  archive: Maybe<StateArchiveFile>;
+  /** When it was asked for. */
+  createdAt: Scalars['DateTime']['output'];
+  /** Why it failed. */
+  error: Maybe<StateArchiveUserError>;
+  /** Until when the archive is kept. */
+  expiresAt: Maybe<Scalars['DateTime']['output']>;
+  /** When it ended. */
+  finishedAt: Maybe<Scalars['DateTime']['output']>;
+  /** The operation's id. */
+  id: Scalars['ID']['output'];
+  /** Export or import. */
+  kind: StateArchiveOperationKind;
+  /** How far it is. */
+  progress: StateArchiveOperationProgress;
+  /** The export that was taken of the history this import replaced. */
+  replaced: Maybe<StateArchiveOperation>;
+  /** What an import did. */
+  report: Maybe<StateArchiveImportReport>;
+  /** When work began. */
+  startedAt: Maybe<Scalars['DateTime']['output']>;
+  /** The exported state, or the restored one. Null before there is one, or when the caller may not see it. */
+  stateArchive: Maybe<StateArchive>;
+  /** Where it stands. */
+  status: StateArchiveOperationStatus;
+  /** Which version became which, by serial, for an import that succeeded. */
+  versionMapping: Maybe<StateArchiveVersionMappingConnection>;
+};
+
+
+/** An export or an import: what was asked, how far it is, what came of it. */
+export type StateArchiveOperationVersionMappingArgs = {
+  after: InputMaybe<Scalars['String']['input']>;
+  first?: InputMaybe<Scalars['Int']['input']>;
+};
+
+/** A page of operations. */
+export type StateArchiveOperationConnection = {
+  __typename?: 'StateArchiveOperationConnection';
+  /** The items, with their cursors. */
+  edges: Array<StateArchiveOperationEdge>;
+  /** The items. */
+  nodes: Array<StateArchiveOperation>;
+  /** Where the page ends. */
+  pageInfo: PageInfo;
+};
+
+/** An operation in a page. */
+export type StateArchiveOperationEdge = {
+  __typename?: 'StateArchiveOperationEdge';
+  /** Where the item stands in the list. */
+  cursor: Scalars['String']['output'];
+  /** The item. */
+  node: StateArchiveOperation;
+};
+
+/** What an operation does. */
+export type StateArchiveOperationKind =
+  /** Takes a history out to an archive. */
+  | 'EXPORT'
+  /** Restores a history from an archive. */
+  | 'IMPORT';
+
+/** How far an operation is, in versions and in bytes of raw state. Totals are null until known. */
+export type StateArchiveOperationProgress = {
+  __typename?: 'StateArchiveOperationProgress';
+  /** Bytes of raw state done. */
+  bytesDone: Scalars['BigInt']['output'];
+  /** Bytes of raw state in all. */
+  bytesTotal: Maybe<Scalars['BigInt']['output']>;
+  /** Versions done. */
+  versionsDone: Scalars['Int']['output'];
+  /** Versions in all. */
+  versionsTotal: Maybe<Scalars['Int']['output']>;
+};
+
+/** Where an operation stands. */
+export type StateArchiveOperationStatus =
+  /** Called off without effect. */
+  | 'CANCELLED'
+  /** Done long ago; the archive has been removed. */
+  | 'EXPIRED'
+  /** Ended without effect; `error` says why. */
+  | 'FAILED'
+  /** Recorded, not begun. */
+  | 'PENDING'
+  /** At work. */
+  | 'RUNNING'
+  /** Done; for an export the archive can be downloaded until `expiresAt`. */
+  | 'SUCCEEDED';
+
+/** What another service needs to know about a state's archives, in one read. */
+export type StateArchiveStatus = {
+  __typename?: 'StateArchiveStatus';
+  /** Whether an export would find at least one version. */
+  exportable: Scalars['Boolean']['output'];
+  /** The last export that succeeded. */
+  lastExport: Maybe<StateArchiveOperation>;
+  /** The import that created this state. */
+  lastImport: Maybe<StateArchiveOperation>;
+  /** Who holds the oldest lock on the state, when it is locked. A lock does not hinder an export. */
+  lockedBy: Maybe<Scalars['String']['output']>;
+  /** How many versions the history holds. */
+  versionCount: Scalars['Int']['output'];
+};
+
+/** A name for a version. */
+export type StateArchiveTag = {
+  __typename?: 'StateArchiveTag';
+  /** Who set it. */
+  actor: Scalars['String']['output'];
+  /** When it was first set. */
+  createdAt: Scalars['DateTime']['output'];
+  /** What it is for; null and "" are different. */
+  description: Maybe<Scalars['String']['output']>;
+  /** The tag, case-sensitive. */
+  name: Scalars['String']['output'];
+  /** The serial of the version it names. */
+  serial: Scalars['BigInt']['output'];
+  /** When it was last moved. */
+  updatedAt: Scalars['DateTime']['output'];
+};
+
+/** Something the caller can mend. */
+export type StateArchiveUserError = {
+  __typename?: 'StateArchiveUserError';
+  /** A stable code. */
+  code: StateArchiveErrorCode;
+  /** What happened, where, and what to do. */
+  message: Scalars['String']['output'];
+  /** The input field it is about, from `input` down. */
+  path: Maybe<Array<Scalars['String']['output']>>;
+};
+
+/** One version of a state. */
+export type StateArchiveVersion = {
+  __typename?: 'StateArchiveVersion';
+  /** What changed against the version before, by serial. */
+  changes: StateArchiveChanges;
+  /** When it was written. */
+  createdAt: Scalars['DateTime']['output'];
+  /** Who wrote it, as the writer said; null and "" are different. */
+  createdBy: Maybe<Scalars['String']['output']>;
+  /** The version's id in Kilolock. */
+  id: Scalars['ID']['output'];
+  /** Whether the state's pointer stands here. */
+  isCurrent: Scalars['Boolean']['output'];
+  /** The names of the outputs, sorted; their values may be secret and are not shown. */
+  outputNames: Array<Scalars['String']['output']>;
+  /** The raw state document, secrets included. */
+  rawState: Maybe<Scalars['String']['output']>;
+  /** How many resource instances live in this version. */
+  resourceCount: Scalars['Int']['output'];
+  /** The version's serial. */
+  serial: Scalars['BigInt']['output'];
+  /** The digest of the raw state's bytes. */
+  sha256: Scalars['Sha256']['output'];
+  /** The bytes of the raw state as Kilolock gives it out. */
+  sizeBytes: Scalars['BigInt']['output'];
+  /** The path it was written by, such as "http_backend" or "apply": free text. */
+  source: Scalars['String']['output'];
+  /** The tags on this version, by name. */
+  tags: Array<StateArchiveTag>;
+  /** The Terraform version recorded with it; null and "" are different. */
+  terraformVersion: Maybe<Scalars['String']['output']>;
+};
+
+/** A page of versions. */
+export type StateArchiveVersionConnection = {
+  __typename?: 'StateArchiveVersionConnection';
+  /** The items, with their cursors. */
+  edges: Array<StateArchiveVersionEdge>;
+  /** The items. */
+  nodes: Array<StateArchiveVersion>;
+  /** Where the page ends. */
+  pageInfo: PageInfo;
+  /** How many there are in all. */
+  totalCount: Scalars['Int']['output'];
+};
+
+/** A version in a page. */
+export type StateArchiveVersionEdge = {
+  __typename?: 'StateArchiveVersionEdge';
+  /** Where the item stands in the list. */
+  cursor: Scalars['String']['output'];
+  /** The item. */
+  node: StateArchiveVersion;
+};
+
+/** A version in the archive and the version it became. */
+export type StateArchiveVersionMapping = {
+  __typename?: 'StateArchiveVersionMapping';
+  /** The serial, the same on both sides. */
+  serial: Scalars['BigInt']['output'];
+  /** The version's id where the archive was taken. */
+  sourceVersionId: Scalars['ID']['output'];
+  /** The version's id in the restored state. */
+  versionId: Scalars['ID']['output'];
+};
+
+/** A page of version mappings. */
+export type StateArchiveVersionMappingConnection = {
+  __typename?: 'StateArchiveVersionMappingConnection';
+  /** The items, with their cursors. */
+  edges: Array<StateArchiveVersionMappingEdge>;
+  /** The items. */
+  nodes: Array<StateArchiveVersionMapping>;
+  /** Where the page ends. */
+  pageInfo: PageInfo;
+};
+
+/** A version mapping in a page. */
+export type StateArchiveVersionMappingEdge = {
+  __typename?: 'StateArchiveVersionMappingEdge';
+  /** Where the item stands in the list. */
+  cursor: Scalars['String']['output'];
+  /** The item. */
+  node: StateArchiveVersionMapping;
+};
+
+/** Something worth knowing that did not stop an import. */
+export type StateArchiveWarning = {
+  __typename?: 'StateArchiveWarning';
+  /** A stable code. */
+  code: Scalars['String']['output'];
+  /** What was found, and what it means. */
+  message: Scalars['String']['output'];
+  /** The version it was found in. */
+  serial: Maybe<Scalars['BigInt']['output']>;
+};
+
+/** Kilolock's lifecycle of a state. */
+export type StateLifecycleStatus =
+  /** In use. */
+  | 'ACTIVE'
+  /** Put away under another name. */
+  | 'ARCHIVED'
+  /** Put on hold; reads and writes are refused. */
+  | 'SUSPENDED';
+
+/** The workspace and environment that a label is looked up in. */
+export type StateScopeInput = {
+  /** The environment's public id, such as "env_7b8c9d0e1f2a". */
+  environment: Scalars['ID']['input'];
+  /** The workspace's public id, such as "ws_3f9a1c2b4d5e". */
+  workspace: Scalars['ID']['input'];
+};
+
+
+
+export type ResolverTypeWrapper<T> = Promise<T> | T;
+
+export type ReferenceResolver<TResult, TReference, TContext> = (
+      reference: TReference,
+      context: TContext,
+      info: GraphQLResolveInfo
+    ) => Promise<TResult> | TResult;
+
+      type ScalarCheck<T, S> = S extends true ? T : NullableCheck<T, S>;
+      type NullableCheck<T, S> = Maybe<T> extends T ? Maybe<ListCheck<NonNullable<T>, S>> : ListCheck<T, S>;
+      type ListCheck<T, S> = T extends (infer U)[] ? NullableCheck<U, S>[] : GraphQLRecursivePick<T, S>;
+      export type GraphQLRecursivePick<T, S> = { [K in keyof T & keyof S]: ScalarCheck<T[K], S[K]> };
+    
+
+export type ResolverWithResolve<TResult, TParent, TContext, TArgs> = {
+  resolve: ResolverFn<TResult, TParent, TContext, TArgs>;
+};
+export type Resolver<TResult, TParent = Record<PropertyKey, never>, TContext = Record<PropertyKey, never>, TArgs = Record<PropertyKey, never>> = ResolverFn<TResult, TParent, TContext, TArgs> | ResolverWithResolve<TResult, TParent, TContext, TArgs>;
+
+export type ResolverFn<TResult, TParent, TContext, TArgs> = (
+  parent: TParent,
+  args: TArgs,
+  context: TContext,
+  info: GraphQLResolveInfo
+) => Promise<TResult> | TResult;
+
+export type SubscriptionSubscribeFn<TResult, TParent, TContext, TArgs> = (
+  parent: TParent,
+  args: TArgs,
+  context: TContext,
+  info: GraphQLResolveInfo
+) => AsyncIterable<TResult> | Promise<AsyncIterable<TResult>>;
+
+export type SubscriptionResolveFn<TResult, TParent, TContext, TArgs> = (
+  parent: TParent,
+  args: TArgs,
+  context: TContext,
+  info: GraphQLResolveInfo
+) => TResult | Promise<TResult>;
+
+export interface SubscriptionSubscriberObject<TResult, TKey extends string, TParent, TContext, TArgs> {
+  subscribe: SubscriptionSubscribeFn<{ [key in TKey]: TResult }, TParent, TContext, TArgs>;
+  resolve?: SubscriptionResolveFn<TResult, { [key in TKey]: TResult }, TContext, TArgs>;
+}
+
+export interface SubscriptionResolverObject<TResult, TParent, TContext, TArgs> {
+  subscribe: SubscriptionSubscribeFn<any, TParent, TContext, TArgs>;
+  resolve: SubscriptionResolveFn<TResult, any, TContext, TArgs>;
+}
+
+export type SubscriptionObject<TResult, TKey extends string, TParent, TContext, TArgs> =
+  | SubscriptionSubscriberObject<TResult, TKey, TParent, TContext, TArgs>
+  | SubscriptionResolverObject<TResult, TParent, TContext, TArgs>;
+
+export type SubscriptionResolver<TResult, TKey extends string, TParent = Record<PropertyKey, never>, TContext = Record<PropertyKey, never>, TArgs = Record<PropertyKey, never>> =
+  | ((...args: any[]) => SubscriptionObject<TResult, TKey, TParent, TContext, TArgs>)
+  | SubscriptionObject<TResult, TKey, TParent, TContext, TArgs>;
+
+export type TypeResolveFn<TTypes, TParent = Record<PropertyKey, never>, TContext = Record<PropertyKey, never>> = (
+  parent: TParent,
+  context: TContext,
+  info: GraphQLResolveInfo
+) => Maybe<TTypes> | Promise<Maybe<TTypes>>;
+
+export type IsTypeOfResolverFn<T = Record<PropertyKey, never>, TContext = Record<PropertyKey, never>> = (obj: T, context: TContext, info: GraphQLResolveInfo) => boolean | Promise<boolean>;
+
+export type NextResolverFn<T> = () => Promise<T>;
+
+export type DirectiveResolverFn<TResult = Record<PropertyKey, never>, TParent = Record<PropertyKey, never>, TContext = Record<PropertyKey, never>, TArgs = Record<PropertyKey, never>> = (
+  next: NextResolverFn<TResult>,
+  parent: TParent,
+  args: TArgs,
+  context: TContext,
+  info: GraphQLResolveInfo
+) => TResult | Promise<TResult>;
+
+/** Mapping of federation types */
+export type FederationTypes = {
+  State: State;
+  StateArchive: StateArchive;
+  StateArchiveOperation: StateArchiveOperation;
+};
+
+/** Mapping of federation reference types */
+export type FederationReferenceTypes = {
+  State:
+    ( { __typename: 'State' }
+    & GraphQLRecursivePick<FederationTypes['State'], {"id":true}> );
+  StateArchive:
+    ( { __typename: 'StateArchive' }
+    & ( GraphQLRecursivePick<FederationTypes['StateArchive'], {"id":true}>
+        | GraphQLRecursivePick<FederationTypes['StateArchive'], {"workspace":true,"environment":true,"name":true}> ) );
+  StateArchiveOperation:
+    ( { __typename: 'StateArchiveOperation' }
+    & GraphQLRecursivePick<FederationTypes['StateArchiveOperation'], {"id":true}> );
+};
+
+
+
+/** Mapping between all available schema types and the resolvers types */
+export type ResolversTypes = {
+  BigInt: ResolverTypeWrapper<Scalars['BigInt']['output']>;
+  DateTime: ResolverTypeWrapper<Scalars['DateTime']['output']>;
+  ExportStateArchiveInput: ExportStateArchiveInput;
+  String: ResolverTypeWrapper<Scalars['String']['output']>;
+  Int: ResolverTypeWrapper<Scalars['Int']['output']>;
+  ExportStateArchivePayload: ResolverTypeWrapper<Omit<ExportStateArchivePayload, 'operation' | 'userErrors'> & { operation?: Maybe<ResolversTypes['StateArchiveOperation']>, userErrors: Array<ResolversTypes['StateArchiveUserError']> }>;
+  ImportStateArchiveInput: ImportStateArchiveInput;
+  Boolean: ResolverTypeWrapper<Scalars['Boolean']['output']>;
+  ImportStateArchivePayload: ResolverTypeWrapper<Omit<ImportStateArchivePayload, 'operation' | 'userErrors'> & { operation?: Maybe<ResolversTypes['StateArchiveOperation']>, userErrors: Array<ResolversTypes['StateArchiveUserError']> }>;
+  ImportStateSnapshotInput: ImportStateSnapshotInput;
+  ImportStateSnapshotPayload: ResolverTypeWrapper<Omit<ImportStateSnapshotPayload, 'stateArchive' | 'userErrors' | 'version'> & { stateArchive?: Maybe<ResolversTypes['StateArchive']>, userErrors: Array<ResolversTypes['StateArchiveUserError']>, version?: Maybe<ResolversTypes['StateArchiveVersion']> }>;
+  Mutation: ResolverTypeWrapper<Record<PropertyKey, never>>;
+  PageInfo: ResolverTypeWrapper<PageInfo>;
+  Query: ResolverTypeWrapper<Record<PropertyKey, never>>;
+  ID: ResolverTypeWrapper<Scalars['ID']['output']>;
+  Sha256: ResolverTypeWrapper<Scalars['Sha256']['output']>;
+  State: ResolverTypeWrapper<StateParent>;
+  StateArchive: ResolverTypeWrapper<StateRecord>;
+  StateArchiveChanges: ResolverTypeWrapper<VersionContents>;
+  StateArchiveConflictPolicy: StateArchiveConflictPolicy;
+  StateArchiveConnection: ResolverTypeWrapper<Omit<StateArchiveConnection, 'edges' | 'nodes'> & { edges: Array<ResolversTypes['StateArchiveEdge']>, nodes: Array<ResolversTypes['StateArchive']> }>;
+  StateArchiveEdge: ResolverTypeWrapper<Omit<StateArchiveEdge, 'node'> & { node: ResolversTypes['StateArchive'] }>;
+  StateArchiveErrorCode: StateArchiveErrorCode;
+  StateArchiveFile: ResolverTypeWrapper<FileParent>;
+  StateArchiveFilter: StateArchiveFilter;
+  StateArchiveImportOutcome: StateArchiveImportOutcome;
+  StateArchiveImportReport: ResolverTypeWrapper<RestoreReport>;
+  StateArchiveManifest: ResolverTypeWrapper<ManifestParent>;
+  StateArchiveOperation: ResolverTypeWrapper<OperationRecord>;
+  StateArchiveOperationConnection: ResolverTypeWrapper<Omit<StateArchiveOperationConnection, 'edges' | 'nodes'> & { edges: Array<ResolversTypes['StateArchiveOperationEdge']>, nodes: Array<ResolversTypes['StateArchiveOperation']> }>;
+  StateArchiveOperationEdge: ResolverTypeWrapper<Omit<StateArchiveOperationEdge, 'node'> & { node: ResolversTypes['StateArchiveOperation'] }>;
+  StateArchiveOperationKind: StateArchiveOperationKind;
+  StateArchiveOperationProgress: ResolverTypeWrapper<ProgressParent>;
+  StateArchiveOperationStatus: StateArchiveOperationStatus;
+  StateArchiveStatus: ResolverTypeWrapper<StateRecord>;
+  StateArchiveTag: ResolverTypeWrapper<TagRecord>;
+  StateArchiveUserError: ResolverTypeWrapper<UserError>;
+  StateArchiveVersion: ResolverTypeWrapper<VersionRecord>;
+  StateArchiveVersionConnection: ResolverTypeWrapper<Omit<StateArchiveVersionConnection, 'edges' | 'nodes'> & { edges: Array<ResolversTypes['StateArchiveVersionEdge']>, nodes: Array<ResolversTypes['StateArchiveVersion']> }>;
+  StateArchiveVersionEdge: ResolverTypeWrapper<Omit<StateArchiveVersionEdge, 'node'> & { node: ResolversTypes['StateArchiveVersion'] }>;
+  StateArchiveVersionMapping: ResolverTypeWrapper<StateArchiveVersionMapping>;
+  StateArchiveVersionMappingConnection: ResolverTypeWrapper<StateArchiveVersionMappingConnection>;
+  StateArchiveVersionMappingEdge: ResolverTypeWrapper<StateArchiveVersionMappingEdge>;
+  StateArchiveWarning: ResolverTypeWrapper<StateArchiveWarning>;
+  StateLifecycleStatus: StateLifecycleStatus;
+  StateScopeInput: StateScopeInput;
+  Upload: ResolverTypeWrapper<Scalars['Upload']['output']>;
+};
+
+/** Mapping between all available schema types and the resolvers parents */
+export type ResolversParentTypes = {
+  BigInt: Scalars['BigInt']['output'];
+  DateTime: Scalars['DateTime']['output'];
+  ExportStateArchiveInput: ExportStateArchiveInput;
+  String: Scalars['String']['output'];
+  Int: Scalars['Int']['output'];
+  ExportStateArchivePayload: Omit<ExportStateArchivePayload, 'operation' | 'userErrors'> & { operation?: Maybe<ResolversParentTypes['StateArchiveOperation']>, userErrors: Array<ResolversParentTypes['StateArchiveUserError']> };
+  ImportStateArchiveInput: ImportStateArchiveInput;
+  Boolean: Scalars['Boolean']['output'];
+  ImportStateArchivePayload: Omit<ImportStateArchivePayload, 'operation' | 'userErrors'> & { operation?: Maybe<ResolversParentTypes['StateArchiveOperation']>, userErrors: Array<ResolversParentTypes['StateArchiveUserError']> };
+  ImportStateSnapshotInput: ImportStateSnapshotInput;
+  ImportStateSnapshotPayload: Omit<ImportStateSnapshotPayload, 'stateArchive' | 'userErrors' | 'version'> & { stateArchive?: Maybe<ResolversParentTypes['StateArchive']>, userErrors: Array<ResolversParentTypes['StateArchiveUserError']>, version?: Maybe<ResolversParentTypes['StateArchiveVersion']> };
+  Mutation: Record<PropertyKey, never>;
+  PageInfo: PageInfo;
+  Query: Record<PropertyKey, never>;
+  ID: Scalars['ID']['output'];
+  Sha256: Scalars['Sha256']['output'];
+  State: StateParent;
+  StateArchive: StateRecord;
+  StateArchiveChanges: VersionContents;
+  StateArchiveConnection: Omit<StateArchiveConnection, 'edges' | 'nodes'> & { edges: Array<ResolversParentTypes['StateArchiveEdge']>, nodes: Array<ResolversParentTypes['StateArchive']> };
+  StateArchiveEdge: Omit<StateArchiveEdge, 'node'> & { node: ResolversParentTypes['StateArchive'] };
+  StateArchiveFile: FileParent;
+  StateArchiveFilter: StateArchiveFilter;
+  StateArchiveImportReport: RestoreReport;
+  StateArchiveManifest: ManifestParent;
+  StateArchiveOperation: OperationRecord;
+  StateArchiveOperationConnection: Omit<StateArchiveOperationConnection, 'edges' | 'nodes'> & { edges: Array<ResolversParentTypes['StateArchiveOperationEdge']>, nodes: Array<ResolversParentTypes['StateArchiveOperation']> };
+  StateArchiveOperationEdge: Omit<StateArchiveOperationEdge, 'node'> & { node: ResolversParentTypes['StateArchiveOperation'] };
+  StateArchiveOperationProgress: ProgressParent;
+  StateArchiveStatus: StateRecord;
+  StateArchiveTag: TagRecord;
+  StateArchiveUserError: UserError;
+  StateArchiveVersion: VersionRecord;
+  StateArchiveVersionConnection: Omit<StateArchiveVersionConnection, 'edges' | 'nodes'> & { edges: Array<ResolversParentTypes['StateArchiveVersionEdge']>, nodes: Array<ResolversParentTypes['StateArchiveVersion']> };
+  StateArchiveVersionEdge: Omit<StateArchiveVersionEdge, 'node'> & { node: ResolversParentTypes['StateArchiveVersion'] };
+  StateArchiveVersionMapping: StateArchiveVersionMapping;
+  StateArchiveVersionMappingConnection: StateArchiveVersionMappingConnection;
+  StateArchiveVersionMappingEdge: StateArchiveVersionMappingEdge;
+  StateArchiveWarning: StateArchiveWarning;
+  StateScopeInput: StateScopeInput;
+  Upload: Scalars['Upload']['output'];
+};
+
+export interface BigIntScalarConfig extends GraphQLScalarTypeConfig<ResolversTypes['BigInt'], any> {
+  name: 'BigInt';
+}
+
+export interface DateTimeScalarConfig extends GraphQLScalarTypeConfig<ResolversTypes['DateTime'], any> {
+  name: 'DateTime';
+}
+
+export type ExportStateArchivePayloadResolvers<ContextType = GraphqlContext, ParentType extends ResolversParentTypes['ExportStateArchivePayload'] = ResolversParentTypes['ExportStateArchivePayload']> = {
+  operation?: Resolver<Maybe<ResolversTypes['StateArchiveOperation']>, ParentType, ContextType>;
+  userErrors?: Resolver<Array<ResolversTypes['StateArchiveUserError']>, ParentType, ContextType>;
+};
+
+export type ImportStateArchivePayloadResolvers<ContextType = GraphqlContext, ParentType extends ResolversParentTypes['ImportStateArchivePayload'] = ResolversParentTypes['ImportStateArchivePayload']> = {
+  operation?: Resolver<Maybe<ResolversTypes['StateArchiveOperation']>, ParentType, ContextType>;
+  userErrors?: Resolver<Array<ResolversTypes['StateArchiveUserError']>, ParentType, ContextType>;
+};
+
+export type ImportStateSnapshotPayloadResolvers<ContextType = GraphqlContext, ParentType extends ResolversParentTypes['ImportStateSnapshotPayload'] = ResolversParentTypes['ImportStateSnapshotPayload']> = {
+  stateArchive?: Resolver<Maybe<ResolversTypes['StateArchive']>, ParentType, ContextType>;
+  userErrors?: Resolver<Array<ResolversTypes['StateArchiveUserError']>, ParentType, ContextType>;
+  version?: Resolver<Maybe<ResolversTypes['StateArchiveVersion']>, ParentType, ContextType>;
+};
+
+export type MutationResolvers<ContextType = GraphqlContext, ParentType extends ResolversParentTypes['Mutation'] = ResolversParentTypes['Mutation']> = {
+  exportStateArchive?: Resolver<ResolversTypes['ExportStateArchivePayload'], ParentType, ContextType, RequireFields<MutationExportStateArchiveArgs, 'input'>>;
+  importStateArchive?: Resolver<ResolversTypes['ImportStateArchivePayload'], ParentType, ContextType, RequireFields<MutationImportStateArchiveArgs, 'input'>>;
+  importStateSnapshot?: Resolver<ResolversTypes['ImportStateSnapshotPayload'], ParentType, ContextType, RequireFields<MutationImportStateSnapshotArgs, 'input'>>;
+};
+
+export type PageInfoResolvers<ContextType = GraphqlContext, ParentType extends ResolversParentTypes['PageInfo'] = ResolversParentTypes['PageInfo']> = {
+  endCursor?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  hasNextPage?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
+  hasPreviousPage?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
+  startCursor?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
+export type QueryResolvers<ContextType = GraphqlContext, ParentType extends ResolversParentTypes['Query'] = ResolversParentTypes['Query']> = {
+  stateArchive?: Resolver<Maybe<ResolversTypes['StateArchive']>, ParentType, ContextType, RequireFields<QueryStateArchiveArgs, 'name'>>;
+  stateArchiveOperation?: Resolver<Maybe<ResolversTypes['StateArchiveOperation']>, ParentType, ContextType, RequireFields<QueryStateArchiveOperationArgs, 'id'>>;
+  stateArchives?: Resolver<ResolversTypes['StateArchiveConnection'], ParentType, ContextType, RequireFields<QueryStateArchivesArgs, 'first'>>;
+};
+
+export interface Sha256ScalarConfig extends GraphQLScalarTypeConfig<ResolversTypes['Sha256'], any> {
+  name: 'Sha256';
+}
+
+export type StateResolvers<ContextType = GraphqlContext, ParentType extends ResolversParentTypes['State'] = ResolversParentTypes['State'], FederationReferenceType extends FederationReferenceTypes['State'] = FederationReferenceTypes['State']> = {
+  __resolveReference?: ReferenceResolver<Maybe<ResolversTypes['State']> | FederationReferenceType, FederationReferenceType, ContextType>;
+  archive?: Resolver<Maybe<ResolversTypes['StateArchive']>, ParentType, ContextType>;
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+};
+
+export type StateArchiveResolvers<ContextType = GraphqlContext, ParentType extends ResolversParentTypes['StateArchive'] = ResolversParentTypes['StateArchive'], FederationReferenceType extends FederationReferenceTypes['StateArchive'] = FederationReferenceTypes['StateArchive']> = {
+  __resolveReference?: ReferenceResolver<Maybe<ResolversTypes['StateArchive']> | FederationReferenceType, FederationReferenceType, ContextType>;
+  createdAt?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  environment?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  lifecycleStatus?: Resolver<ResolversTypes['StateLifecycleStatus'], ParentType, ContextType>;
+  lineage?: Resolver<Maybe<ResolversTypes['ID']>, ParentType, ContextType>;
+  manifest?: Resolver<Maybe<ResolversTypes['StateArchiveManifest']>, ParentType, ContextType>;
+  name?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  operations?: Resolver<ResolversTypes['StateArchiveOperationConnection'], ParentType, ContextType, RequireFields<StateArchiveOperationsArgs, 'first'>>;
+  status?: Resolver<ResolversTypes['StateArchiveStatus'], ParentType, ContextType>;
+  tags?: Resolver<Array<ResolversTypes['StateArchiveTag']>, ParentType, ContextType>;
+  updatedAt?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  version?: Resolver<Maybe<ResolversTypes['StateArchiveVersion']>, ParentType, ContextType, RequireFields<StateArchiveVersionArgs, 'serial'>>;
+  versions?: Resolver<ResolversTypes['StateArchiveVersionConnection'], ParentType, ContextType, RequireFields<StateArchiveVersionsArgs, 'first'>>;
+  workspace?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+};
+
+export type StateArchiveChangesResolvers<ContextType = GraphqlContext, ParentType extends ResolversParentTypes['StateArchiveChanges'] = ResolversParentTypes['StateArchiveChanges']> = {
+  added?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  changed?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  removed?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+};
+
+export type StateArchiveConnectionResolvers<ContextType = GraphqlContext, ParentType extends ResolversParentTypes['StateArchiveConnection'] = ResolversParentTypes['StateArchiveConnection']> = {
+  edges?: Resolver<Array<ResolversTypes['StateArchiveEdge']>, ParentType, ContextType>;
+  nodes?: Resolver<Array<ResolversTypes['StateArchive']>, ParentType, ContextType>;
+  pageInfo?: Resolver<ResolversTypes['PageInfo'], ParentType, ContextType>;
+};
+
+export type StateArchiveEdgeResolvers<ContextType = GraphqlContext, ParentType extends ResolversParentTypes['StateArchiveEdge'] = ResolversParentTypes['StateArchiveEdge']> = {
+  cursor?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  node?: Resolver<ResolversTypes['StateArchive'], ParentType, ContextType>;
+};
+
+export type StateArchiveFileResolvers<ContextType = GraphqlContext, ParentType extends ResolversParentTypes['StateArchiveFile'] = ResolversParentTypes['StateArchiveFile']> = {
+  downloadUrl?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  fileName?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  historyDigest?: Resolver<ResolversTypes['Sha256'], ParentType, ContextType>;
+  sha256?: Resolver<ResolversTypes['Sha256'], ParentType, ContextType>;
+  sizeBytes?: Resolver<ResolversTypes['BigInt'], ParentType, ContextType>;
+};
+
+export type StateArchiveImportReportResolvers<ContextType = GraphqlContext, ParentType extends ResolversParentTypes['StateArchiveImportReport'] = ResolversParentTypes['StateArchiveImportReport']> = {
+  dryRun?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
+  eventCount?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  name?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  outcome?: Resolver<ResolversTypes['StateArchiveImportOutcome'], ParentType, ContextType>;
+  outputCount?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  rawBytes?: Resolver<ResolversTypes['BigInt'], ParentType, ContextType>;
+  replacedVersionCount?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  resourceSpanCount?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  resourceSpansDerived?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
+  sourceName?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  sourceStateId?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  tagCount?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  versionCount?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  warnings?: Resolver<Array<ResolversTypes['StateArchiveWarning']>, ParentType, ContextType>;
+};
+
+export type StateArchiveManifestResolvers<ContextType = GraphqlContext, ParentType extends ResolversParentTypes['StateArchiveManifest'] = ResolversParentTypes['StateArchiveManifest']> = {
+  archiveFormat?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  currentSerial?: Resolver<ResolversTypes['BigInt'], ParentType, ContextType>;
+  currentVersionId?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  eventCount?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  firstCreatedAt?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  firstSerial?: Resolver<ResolversTypes['BigInt'], ParentType, ContextType>;
+  historyDigest?: Resolver<ResolversTypes['Sha256'], ParentType, ContextType>;
+  lastCreatedAt?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  lastSerial?: Resolver<ResolversTypes['BigInt'], ParentType, ContextType>;
+  lineage?: Resolver<Maybe<ResolversTypes['ID']>, ParentType, ContextType>;
+  name?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  rawBytes?: Resolver<ResolversTypes['BigInt'], ParentType, ContextType>;
+  resourceSpanCount?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  sources?: Resolver<Array<ResolversTypes['String']>, ParentType, ContextType>;
+  tagCount?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  terraformVersions?: Resolver<Array<ResolversTypes['String']>, ParentType, ContextType>;
+  versionCount?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+};
+
+export type StateArchiveOperationResolvers<ContextType = GraphqlContext, ParentType extends ResolversParentTypes['StateArchiveOperation'] = ResolversParentTypes['StateArchiveOperation'], FederationReferenceType extends FederationReferenceTypes['StateArchiveOperation'] = FederationReferenceTypes['StateArchiveOperation']> = {
+  __resolveReference?: ReferenceResolver<Maybe<ResolversTypes['StateArchiveOperation']> | FederationReferenceType, FederationReferenceType, ContextType>;
+  actor?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  archive?: Resolver<Maybe<ResolversTypes['StateArchiveFile']>, ParentType, ContextType>;
+  createdAt?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  error?: Resolver<Maybe<ResolversTypes['StateArchiveUserError']>, ParentType, ContextType>;
+  expiresAt?: Resolver<Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
+  finishedAt?: Resolver<Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  kind?: Resolver<ResolversTypes['StateArchiveOperationKind'], ParentType, ContextType>;
+  progress?: Resolver<ResolversTypes['StateArchiveOperationProgress'], ParentType, ContextType>;
+  replaced?: Resolver<Maybe<ResolversTypes['StateArchiveOperation']>, ParentType, ContextType>;
+  report?: Resolver<Maybe<ResolversTypes['StateArchiveImportReport']>, ParentType, ContextType>;
+  startedAt?: Resolver<Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
+  stateArchive?: Resolver<Maybe<ResolversTypes['StateArchive']>, ParentType, ContextType>;
+  status?: Resolver<ResolversTypes['StateArchiveOperationStatus'], ParentType, ContextType>;
+  versionMapping?: Resolver<Maybe<ResolversTypes['StateArchiveVersionMappingConnection']>, ParentType, ContextType, RequireFields<StateArchiveOperationVersionMappingArgs, 'first'>>;
+};
+
+export type StateArchiveOperationConnectionResolvers<ContextType = GraphqlContext, ParentType extends ResolversParentTypes['StateArchiveOperationConnection'] = ResolversParentTypes['StateArchiveOperationConnection']> = {
+  edges?: Resolver<Array<ResolversTypes['StateArchiveOperationEdge']>, ParentType, ContextType>;
+  nodes?: Resolver<Array<ResolversTypes['StateArchiveOperation']>, ParentType, ContextType>;
+  pageInfo?: Resolver<ResolversTypes['PageInfo'], ParentType, ContextType>;
+};
+
+export type StateArchiveOperationEdgeResolvers<ContextType = GraphqlContext, ParentType extends ResolversParentTypes['StateArchiveOperationEdge'] = ResolversParentTypes['StateArchiveOperationEdge']> = {
+  cursor?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  node?: Resolver<ResolversTypes['StateArchiveOperation'], ParentType, ContextType>;
+};
+
+export type StateArchiveOperationProgressResolvers<ContextType = GraphqlContext, ParentType extends ResolversParentTypes['StateArchiveOperationProgress'] = ResolversParentTypes['StateArchiveOperationProgress']> = {
+  bytesDone?: Resolver<ResolversTypes['BigInt'], ParentType, ContextType>;
+  bytesTotal?: Resolver<Maybe<ResolversTypes['BigInt']>, ParentType, ContextType>;
+  versionsDone?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  versionsTotal?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
+};
+
+export type StateArchiveStatusResolvers<ContextType = GraphqlContext, ParentType extends ResolversParentTypes['StateArchiveStatus'] = ResolversParentTypes['StateArchiveStatus']> = {
+  exportable?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
+  lastExport?: Resolver<Maybe<ResolversTypes['StateArchiveOperation']>, ParentType, ContextType>;
+  lastImport?: Resolver<Maybe<ResolversTypes['StateArchiveOperation']>, ParentType, ContextType>;
+  lockedBy?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  versionCount?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+};
+
+export type StateArchiveTagResolvers<ContextType = GraphqlContext, ParentType extends ResolversParentTypes['StateArchiveTag'] = ResolversParentTypes['StateArchiveTag']> = {
+  actor?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  createdAt?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  description?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  name?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  serial?: Resolver<ResolversTypes['BigInt'], ParentType, ContextType>;
+  updatedAt?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+};
+
+export type StateArchiveUserErrorResolvers<ContextType = GraphqlContext, ParentType extends ResolversParentTypes['StateArchiveUserError'] = ResolversParentTypes['StateArchiveUserError']> = {
+  code?: Resolver<ResolversTypes['StateArchiveErrorCode'], ParentType, ContextType>;
+  message?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  path?: Resolver<Maybe<Array<ResolversTypes['String']>>, ParentType, ContextType>;
+};
+
+export type StateArchiveVersionResolvers<ContextType = GraphqlContext, ParentType extends ResolversParentTypes['StateArchiveVersion'] = ResolversParentTypes['StateArchiveVersion']> = {
+  changes?: Resolver<ResolversTypes['StateArchiveChanges'], ParentType, ContextType>;
+  createdAt?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  createdBy?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  isCurrent?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
+  outputNames?: Resolver<Array<ResolversTypes['String']>, ParentType, ContextType>;
+  rawState?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  resourceCount?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  serial?: Resolver<ResolversTypes['BigInt'], ParentType, ContextType>;
+  sha256?: Resolver<ResolversTypes['Sha256'], ParentType, ContextType>;
+  sizeBytes?: Resolver<ResolversTypes['BigInt'], ParentType, ContextType>;
+  source?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  tags?: Resolver<Array<ResolversTypes['StateArchiveTag']>, ParentType, ContextType>;
+  terraformVersion?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
+export type StateArchiveVersionConnectionResolvers<ContextType = GraphqlContext, ParentType extends ResolversParentTypes['StateArchiveVersionConnection'] = ResolversParentTypes['StateArchiveVersionConnection']> = {
+  edges?: Resolver<Array<ResolversTypes['StateArchiveVersionEdge']>, ParentType, ContextType>;
+  nodes?: Resolver<Array<ResolversTypes['StateArchiveVersion']>, ParentType, ContextType>;
+  pageInfo?: Resolver<ResolversTypes['PageInfo'], ParentType, ContextType>;
+  totalCount?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+};
+
+export type StateArchiveVersionEdgeResolvers<ContextType = GraphqlContext, ParentType extends ResolversParentTypes['StateArchiveVersionEdge'] = ResolversParentTypes['StateArchiveVersionEdge']> = {
+  cursor?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  node?: Resolver<ResolversTypes['StateArchiveVersion'], ParentType, ContextType>;
+};
+
+export type StateArchiveVersionMappingResolvers<ContextType = GraphqlContext, ParentType extends ResolversParentTypes['StateArchiveVersionMapping'] = ResolversParentTypes['StateArchiveVersionMapping']> = {
+  serial?: Resolver<ResolversTypes['BigInt'], ParentType, ContextType>;
+  sourceVersionId?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  versionId?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+};
+
+export type StateArchiveVersionMappingConnectionResolvers<ContextType = GraphqlContext, ParentType extends ResolversParentTypes['StateArchiveVersionMappingConnection'] = ResolversParentTypes['StateArchiveVersionMappingConnection']> = {
+  edges?: Resolver<Array<ResolversTypes['StateArchiveVersionMappingEdge']>, ParentType, ContextType>;
+  nodes?: Resolver<Array<ResolversTypes['StateArchiveVersionMapping']>, ParentType, ContextType>;
+  pageInfo?: Resolver<ResolversTypes['PageInfo'], ParentType, ContextType>;
+};
+
+export type StateArchiveVersionMappingEdgeResolvers<ContextType = GraphqlContext, ParentType extends ResolversParentTypes['StateArchiveVersionMappingEdge'] = ResolversParentTypes['StateArchiveVersionMappingEdge']> = {
+  cursor?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  node?: Resolver<ResolversTypes['StateArchiveVersionMapping'], ParentType, ContextType>;
+};
+
+export type StateArchiveWarningResolvers<ContextType = GraphqlContext, ParentType extends ResolversParentTypes['StateArchiveWarning'] = ResolversParentTypes['StateArchiveWarning']> = {
+  code?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  message?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  serial?: Resolver<Maybe<ResolversTypes['BigInt']>, ParentType, ContextType>;
+};
+
+export interface UploadScalarConfig extends GraphQLScalarTypeConfig<ResolversTypes['Upload'], any> {
+  name: 'Upload';
+}
+
+export type Resolvers<ContextType = GraphqlContext> = {
+  BigInt?: GraphQLScalarType;
+  DateTime?: GraphQLScalarType;
+  ExportStateArchivePayload?: ExportStateArchivePayloadResolvers<ContextType>;
+  ImportStateArchivePayload?: ImportStateArchivePayloadResolvers<ContextType>;
+  ImportStateSnapshotPayload?: ImportStateSnapshotPayloadResolvers<ContextType>;
+  Mutation?: MutationResolvers<ContextType>;
+  PageInfo?: PageInfoResolvers<ContextType>;
+  Query?: QueryResolvers<ContextType>;
+  Sha256?: GraphQLScalarType;
+  State?: StateResolvers<ContextType>;
+  StateArchive?: StateArchiveResolvers<ContextType>;
+  StateArchiveChanges?: StateArchiveChangesResolvers<ContextType>;
+  StateArchiveConnection?: StateArchiveConnectionResolvers<ContextType>;
+  StateArchiveEdge?: StateArchiveEdgeResolvers<ContextType>;
+  StateArchiveFile?: StateArchiveFileResolvers<ContextType>;
+  StateArchiveImportReport?: StateArchiveImportReportResolvers<ContextType>;
+  StateArchiveManifest?: StateArchiveManifestResolvers<ContextType>;
+  StateArchiveOperation?: StateArchiveOperationResolvers<ContextType>;
+  StateArchiveOperationConnection?: StateArchiveOperationConnectionResolvers<ContextType>;
+  StateArchiveOperationEdge?: StateArchiveOperationEdgeResolvers<ContextType>;
+  StateArchiveOperationProgress?: StateArchiveOperationProgressResolvers<ContextType>;
+  StateArchiveStatus?: StateArchiveStatusResolvers<ContextType>;
+  StateArchiveTag?: StateArchiveTagResolvers<ContextType>;
+  StateArchiveUserError?: StateArchiveUserErrorResolvers<ContextType>;
+  StateArchiveVersion?: StateArchiveVersionResolvers<ContextType>;
+  StateArchiveVersionConnection?: StateArchiveVersionConnectionResolvers<ContextType>;
+  StateArchiveVersionEdge?: StateArchiveVersionEdgeResolvers<ContextType>;
+  StateArchiveVersionMapping?: StateArchiveVersionMappingResolvers<ContextType>;
+  StateArchiveVersionMappingConnection?: StateArchiveVersionMappingConnectionResolvers<ContextType>;
+  StateArchiveVersionMappingEdge?: StateArchiveVersionMappingEdgeResolvers<ContextType>;
+  StateArchiveWarning?: StateArchiveWarningResolvers<ContextType>;
+  Upload?: GraphQLScalarType;
+};
+

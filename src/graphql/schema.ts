@@ -1,0 +1,52 @@
+import { readFileSync } from 'node:fs';
+import { buildSubgraphSchema } from '@apollo/subgraph';
+import { type GraphQLSchema, parse } from 'graphql';
+import { enforceAuthorization } from '../auth/directives.ts';
+import { PUBLIC_COORDINATES } from '../auth/public-coordinates.ts';
+import { assertResolversMatchSchema } from '../auth/resolver-map.ts';
+import { Mutation } from './resolvers/mutation.ts';
+import { Query } from './resolvers/query.ts';
+import { State, StateArchive, StateArchiveStatus, StateArchiveTag } from './resolvers/state-archive.ts';
+import { StateArchiveManifest } from './resolvers/state-archive-manifest.ts';
+import {
+  StateArchiveFile,
+  StateArchiveImportReport,
+  StateArchiveOperation,
+  StateArchiveOperationProgress,
+  StateArchiveUserError,
+} from './resolvers/state-archive-operation.ts';
+import { StateArchiveVersion } from './resolvers/state-archive-version.ts';
+import { scalars } from './scalars.ts';
+import type { Resolvers } from './schema-types.ts';
+
+const SCHEMA_FILE = new URL('../../schema.graphql', import.meta.url);
+
+const resolvers: Resolvers = {
+  ...scalars,
+  Query,
+  Mutation,
+  State,
+  StateArchive,
+  StateArchiveFile,
+  StateArchiveImportReport,
+  StateArchiveManifest,
+  StateArchiveOperation,
+  StateArchiveOperationProgress,
+  StateArchiveStatus,
+  StateArchiveTag,
+  StateArchiveUserError,
+  StateArchiveVersion,
+};
+
+/**
+ * The subgraph's schema, made of `schema.graphql` and the resolvers, with every field guarded as the SDL says.
+ *
+ * @throws UnguardedSchemaError when a field has no guard, or a directive is not imported by its own name.
+ * @throws StrayResolverError when a resolver belongs to no field.
+ */
+export function createSchema(): GraphQLSchema {
+  const typeDefs = parse(readFileSync(SCHEMA_FILE, 'utf8'));
+  const schema = buildSubgraphSchema([{ typeDefs, resolvers: { ...resolvers } }]);
+  assertResolversMatchSchema(schema, resolvers);
+  return enforceAuthorization(schema, { publicCoordinates: PUBLIC_COORDINATES });
+}

@@ -1,0 +1,259 @@
+import { type Kysely, sql } from 'kysely';
+import { z } from 'zod';
+import { historyDigest } from '../archive/history-digest.ts';
+import type { ArchivedTag, ArchivedVersion, VersionDigest } from '../archive/model.ts';
+import { microsecondTime } from '../database/connection.ts';
+import type { Database } from '../database/types.ts';
+
+/** The kinds of `events` that stay behind when a history travels: locks, and reads of the history itself. */
+export const EVENTS_LEFT_BEHIND = [
+  'lock_acquire',
+  'lock_release',
+  'lock_force_release',
+  'state_export',
+  'state_archive_download',
+] as const;
+
+/** One state's history without its raw states: what a preview and an archive's manifest are made of. */
+export interface StateHistory {
+  readonly stateId: string;
+  readonly lineage: string | null;
+  /** Where the state's pointer stands; null when the state has no version. */
+  readonly current: { readonly versionId: string; readonly serial: bigint } | null;
+  /** In ascending serial order. */
+  readonly versions: readonly ArchivedVersion[];
+  /** By tag, in Unicode code point order. */
+  readonly tags: readonly ArchivedTag[];
+  /** Events that travel with the history. */
+  readonly eventCount: number;
+  /** Rows of `resources`. */
+  readonly spanCount: number;
+  /** Digests of raw states that are on record, in ascending serial order. */
+  readonly digests: readonly VersionDigest[];
+}
+
+/** A history whose rows contradict each other in a way no constraint prevents (data model 10, trap 7). */
+export class HistoryInconsistentError extends Error {
+  override readonly name = 'HistoryInconsistentError';
+}
+
+/**
+ * Reads the histories of `stateIds` in one statement, so that each is one consistent cut. Raw states are not read.
+ *
+ * @throws HistoryInconsistentError when the current pointer or a tag points outside the state.
+ */
+export async function readHistories(
+  db: Kysely<Database>,
+  stateIds: readonly string[],
+): Promise<Map<string, StateHistory>> {
+  if (stateIds.length === 0) return new Map();
+  const rows = await db
+    .selectFrom('states')
+    .where('states.id', 'in', stateIds)
+    .select((select) => [
+      'states.id as stateId',
+      'states.lineage',
+      'states.current_version_id as currentVersionId',
+      select
+        .selectFrom('state_versions as version')
+        .leftJoin('state_archive.version_digest as digest', 'digest.state_version_id', 'version.id')
+        .whereRef('version.state_id', '=', 'states.id')
+        .select(
+          sql<
+            string | null
+          >`json_agg(json_build_array(version.id, version.serial::text, version.terraform_version,
+            version.source, ${microsecondTime('version.created_at')}, version.created_by,
+            encode(digest.sha256, 'hex'), digest.byte_length) order by version.serial)`.as('rows'),
+        )
+        .as('versions'),
+      select
+        .selectFrom('state_version_tags as tag')
+        .leftJoin('state_versions as version', (join) =>
+          join
+            .onRef('version.id', '=', 'tag.state_version_id')
+            .onRef('version.state_id', '=', 'tag.state_id'),
+        )
+        .whereRef('tag.state_id', '=', 'states.id')
+        .whereRef('tag.tenant_id', '=', 'states.tenant_id')
+        .select(
+          sql<
+            string | null
+          >`json_agg(json_build_array(tag.tag, version.serial::text, tag.description, tag.actor,
+            ${microsecondTime('tag.created_at')}, ${microsecondTime('tag.updated_at')}) order by tag.tag collate "C")`.as(
+            'rows',
+          ),
+        )
+        .as('tags'),
+      select
+        .selectFrom('events as event')
+        .whereRef('event.state_id', '=', 'states.id')
+        .where('event.kind', 'not in', EVENTS_LEFT_BEHIND)
+        .select((count) => count.fn.countAll<string>().as('count'))
+        .as('eventCount'),
+      select
+        .selectFrom('resources as span')
+        .whereRef('span.state_id', '=', 'states.id')
+        .select((count) => count.fn.countAll<string>().as('count'))
+        .as('spanCount'),
+    ])
+    .execute();
+  return new Map(rows.map((row) => [row.stateId, historyOf(row)]));
+}
+
+const versionRows = z.array(
+  z.tuple([
+    z.string(),
+    z.string(),
+    z.string().nullable(),
+    z.string(),
+    z.string(),
+    z.string().nullable(),
+    z.string().nullable(),
+    z.number().nullable(),
+  ]),
+);
+
+const tagRows = z.array(
+  z.tuple([z.string(), z.string().nullable(), z.string().nullable(), z.string(), z.string(), z.string()]),
+);
+
+function historyOf(row: {
+  stateId: string;
+  lineage: string | null;
+  currentVersionId: string | null;
+  versions: string | null;
+  tags: string | null;
+  eventCount: string | null;
+  spanCount: string | null;
+}): StateHistory {
+  const versions: ArchivedVersion[] = [];
+  const digests: VersionDigest[] = [];
+  for (const [
+    id,
+    serialText,
+    terraformVersion,
+    source,
+    createdAt,
+    createdBy,
+    sha256,
+    byteLength,
+  ] of versionRows.parse(JSON.parse(row.versions ?? '[]'))) {
+    const serial = BigInt(serialText);
+    versions.push({ id, serial, terraformVersion, source, createdAt, createdBy });
+    if (sha256 !== null && byteLength !== null) digests.push({ serial, sha256, byteLength });
+  }
+  const tags = tagRows
+    .parse(JSON.parse(row.tags ?? '[]'))
+    .map(([tag, serial, description, actor, createdAt, updatedAt]) => {
+      if (serial === null) {
+        throw new HistoryInconsistentError(
+          `Tag ${JSON.stringify(tag)} points at a version of another state; set or unset the tag in Kilolock first.`,
+        );
+      }
+      return { tag, serial: BigInt(serial), description, actor, createdAt, updatedAt };
+    });
+  const currentVersion = versions.find((version) => version.id === row.currentVersionId);
+  if (currentVersion === undefined && (row.currentVersionId !== null || versions.length > 0)) {
+    throw new HistoryInconsistentError(
+      "The state's current pointer does not stand at a version of the state; mend it in Kilolock first.",
+    );
+  }
+  return {
+    stateId: row.stateId,
+    lineage: row.lineage,
+    current: currentVersion ? { versionId: currentVersion.id, serial: currentVersion.serial } : null,
+    versions,
+    tags,
+    eventCount: Number(row.eventCount ?? 0),
+    spanCount: Number(row.spanCount ?? 0),
+    digests,
+  };
+}
+
+/**
+ * Digests every raw state of `stateIds` that has no digest on record yet, inside the database, and keeps the result:
+ * versions are append-only, so their digests are facts. One statement; reads only the raw states that are new.
+ */
+export async function recordMissingDigests(db: Kysely<Database>, stateIds: readonly string[]): Promise<void> {
+  if (stateIds.length === 0) return;
+  await sql`
+    insert into state_archive.version_digest (state_version_id, sha256, byte_length)
+    select text.id, sha256(text.bytes), octet_length(text.bytes)
+    from (
+      select version.id, convert_to(version.raw_state::text, 'UTF8') as bytes
+      from state_versions version
+      where version.state_id = any(${[...stateIds]}::uuid[])
+        and not exists (select from state_archive.version_digest known where known.state_version_id = version.id)
+      offset 0
+    ) text
+    on conflict (state_version_id) do nothing
+  `.execute(db);
+}
+
+/** Keeps digests that were computed from the raw states themselves; they replace what was on record. */
+export async function recordDigests(
+  db: Kysely<Database>,
+  digests: readonly { readonly versionId: string; readonly sha256: string; readonly byteLength: number }[],
+): Promise<void> {
+  await sql`
+    insert into state_archive.version_digest (state_version_id, sha256, byte_length)
+    select id, decode(sha256, 'hex'), byte_length
+    from unnest(
+      ${digests.map((digest) => digest.versionId)}::uuid[],
+      ${digests.map((digest) => digest.sha256)}::text[],
+      ${digests.map((digest) => digest.byteLength)}::bigint[]
+    ) as computed (id, sha256, byte_length)
+    on conflict (state_version_id) do update
+    set sha256 = excluded.sha256, byte_length = excluded.byte_length
+    where (version_digest.sha256, version_digest.byte_length) is distinct from (excluded.sha256, excluded.byte_length)
+  `.execute(db);
+}
+
+/**
+ * Reads histories as {@link readHistories} does, with the digest of every version: missing ones are made first, again
+ * while writers keep adding versions.
+ */
+export async function readDigestedHistories(
+  db: Kysely<Database>,
+  stateIds: readonly string[],
+): Promise<Map<string, StateHistory>> {
+  const histories = await readHistories(db, stateIds);
+  for (;;) {
+    const undigested = [...histories.values()].filter(isUndigested).map((history) => history.stateId);
+    if (undigested.length === 0) return histories;
+    await recordMissingDigests(db, undigested);
+    for (const [stateId, history] of await readHistories(db, undigested)) histories.set(stateId, history);
+  }
+}
+
+function isUndigested(history: StateHistory): boolean {
+  return history.digests.length < history.versions.length;
+}
+
+/**
+ * The history's digest by the archive format's rule, and the bytes of all raw states together.
+ *
+ * @throws HistoryInconsistentError when the history has no version, or one without a digest on record.
+ */
+export function digestHistory(history: StateHistory): { historyDigest: string; rawBytes: bigint } {
+  if (history.current === null) throw new HistoryInconsistentError('The state has no version.');
+  const digests = new Map(history.digests.map((digest) => [digest.serial, digest]));
+  let rawBytes = 0n;
+  const versions = history.versions.map((version) => {
+    const digest = digests.get(version.serial);
+    if (digest === undefined) {
+      throw new HistoryInconsistentError(`Serial ${version.serial} has no digest on record.`);
+    }
+    rawBytes += BigInt(digest.byteLength);
+    return { ...version, sha256: digest.sha256 };
+  });
+  return {
+    historyDigest: historyDigest({
+      lineage: history.lineage,
+      currentSerial: history.current.serial,
+      versions,
+      tags: history.tags,
+    }),
+    rawBytes,
+  };
+}

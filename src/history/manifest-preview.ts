@@ -1,0 +1,70 @@
+import type { Kysely } from 'kysely';
+import type { Database } from '../database/types.ts';
+import { digestHistory, readDigestedHistories, type StateHistory } from './history.ts';
+
+/** What an export taken now would say of itself. */
+export interface ManifestPreview {
+  readonly lineage: string | null;
+  readonly currentSerial: bigint;
+  readonly currentVersionId: string;
+  readonly firstSerial: bigint;
+  readonly lastSerial: bigint;
+  readonly versionCount: number;
+  readonly tagCount: number;
+  readonly eventCount: number;
+  readonly resourceSpanCount: number;
+  readonly rawBytes: bigint;
+  readonly historyDigest: string;
+  /** Distinct, in ascending order. */
+  readonly sources: readonly string[];
+  /** Distinct, in ascending order; versions that recorded none are left out. */
+  readonly terraformVersions: readonly string[];
+  readonly firstCreatedAt: string;
+  readonly lastCreatedAt: string;
+}
+
+/**
+ * Previews of `stateIds`, by id; a state without a version has none. The number of statements does not grow with
+ * states, versions or tags: one when all digests are on record, three when some are not.
+ *
+ * @throws HistoryInconsistentError when a state's rows contradict each other.
+ */
+export async function readManifestPreviews(
+  db: Kysely<Database>,
+  stateIds: readonly string[],
+): Promise<Map<string, ManifestPreview>> {
+  const previews = new Map<string, ManifestPreview>();
+  for (const [stateId, history] of await readDigestedHistories(db, stateIds)) {
+    const preview = previewOf(history);
+    if (preview !== null) previews.set(stateId, preview);
+  }
+  return previews;
+}
+
+function previewOf(history: StateHistory): ManifestPreview | null {
+  const first = history.versions.at(0);
+  const last = history.versions.at(-1);
+  if (history.current === null || first === undefined || last === undefined) return null;
+  const createdAt = history.versions.map((version) => version.createdAt).sort();
+  return {
+    lineage: history.lineage,
+    currentSerial: history.current.serial,
+    currentVersionId: history.current.versionId,
+    firstSerial: first.serial,
+    lastSerial: last.serial,
+    versionCount: history.versions.length,
+    tagCount: history.tags.length,
+    eventCount: history.eventCount,
+    resourceSpanCount: history.spanCount,
+    ...digestHistory(history),
+    sources: distinct(history.versions.map((version) => version.source)),
+    terraformVersions: distinct(history.versions.map((version) => version.terraformVersion)),
+    // Equal in length and in UTC, so that the order of the texts is the order in time.
+    firstCreatedAt: createdAt.at(0) ?? first.createdAt,
+    lastCreatedAt: createdAt.at(-1) ?? last.createdAt,
+  };
+}
+
+function distinct(values: readonly (string | null)[]): string[] {
+  return [...new Set(values.filter((value) => value !== null))].sort();
+}

@@ -1,0 +1,178 @@
+import { randomUUID } from 'node:crypto';
+import { rm } from 'node:fs/promises';
+import { mayAddressState } from '../auth/principal.ts';
+import type { Caller } from '../history/states.ts';
+import { applyRestore } from '../restore/apply.ts';
+import { type Destination, destinationOf } from '../restore/destination.ts';
+import { type ConflictPolicy, findPlace } from '../restore/placement.ts';
+import { planRestore } from '../restore/plan.ts';
+import { readManifest } from '../restore/restore-request.ts';
+import { exportReplacedState } from './export-state-archive.ts';
+import { markSucceeded, type Success } from './operation-records.ts';
+import type { JobContext } from './operation-runner.ts';
+import type { ArchiveServices, CallerRequest } from './services.ts';
+import { admitOperation, type OperationOptions, startOperation } from './start-operation.ts';
+import { RequestRefusedError } from './user-error.ts';
+
+/** What to restore, and under which name. */
+export interface ImportRequest extends OperationOptions {
+  /** The label to restore under; null: the archive's own. */
+  readonly label: string | null;
+  readonly onConflict: ConflictPolicy;
+  readonly allowSharedLineage: boolean;
+  readonly dryRun: boolean;
+  /** The digest the file must have; null: any. */
+  readonly expectedSha256: string | null;
+}
+
+/** A file that was received whole. It is removed when the import has ended, however it ends. */
+export interface ReceivedFile {
+  readonly path: string;
+  readonly sha256: string;
+  readonly fileName: string;
+}
+
+/** The caller's credential does not cover what the caller asks for. */
+export class NotPermittedError extends Error {
+  override readonly name = 'NotPermittedError';
+}
+
+/**
+ * Starts a restore, or finds the one the idempotency key stands for. The file is removed when it is over.
+ *
+ * @returns the operation's id.
+ * @throws RequestRefusedError, RestoreRefusedError or ArchiveError when it is refused before there is an operation: not
+ *   a row is written then.
+ * @throws NotPermittedError when the caller's state patterns do not cover the destination.
+ */
+export async function importStateArchive(
+  services: ArchiveServices,
+  request: CallerRequest,
+  file: ReceivedFile,
+  input: ImportRequest,
+): Promise<string> {
+  let isTakenOver = false;
+  const removeFile = () => rm(file.path, { force: true });
+  try {
+    if (input.expectedSha256 !== null && input.expectedSha256 !== file.sha256) {
+      throw new RequestRefusedError(
+        'ARCHIVE_DIGEST_MISMATCH',
+        `The file received has the SHA-256 ${file.sha256}, not the expected one; send it again.`,
+        ['expectedSha256'],
+      );
+    }
+    const admission = await admitOperation(services, request, 'IMPORT', input, {
+      sha256: file.sha256,
+      label: input.label,
+      onConflict: JSON.stringify(input.onConflict, (_key, value) =>
+        typeof value === 'bigint' ? String(value) : value,
+      ),
+      allowSharedLineage: input.allowSharedLineage,
+      dryRun: input.dryRun,
+    });
+    if (!admission.isNew) return admission.operationId;
+
+    const { state } = await readManifest(file.path, services.limits);
+    const destination = destinationOf(request.caller.namespace, input.label ?? state.label);
+    refuseUncovered(request.caller, destination.label, input.onConflict);
+    await findPlace(services.database.db, { ...input, destination }, state);
+
+    const id = randomUUID();
+    isTakenOver = true;
+    await startOperation(
+      services,
+      request,
+      {
+        id,
+        kind: 'IMPORT',
+        label: destination.label,
+        stateName: destination.name,
+        stateId: null,
+        requestId: request.requestId,
+        idempotency: admission.idempotency,
+      },
+      input,
+      {
+        job: (context) => runImport(services, request, { id, file, input, destination }, context),
+        onEnd: removeFile,
+      },
+    );
+    return id;
+  } finally {
+    if (!isTakenOver) await removeFile();
+  }
+}
+
+function refuseUncovered({ principal }: Caller, label: string, { kind }: ConflictPolicy): void {
+  if (!mayAddressState(principal, label)) {
+    throw new NotPermittedError('Your credential does not cover a state of this name.');
+  }
+  if (kind === 'OVERWRITE' && !principal.scopes.has('state.overwrite')) {
+    throw new NotPermittedError('Overwriting needs the scope state.overwrite.');
+  }
+}
+
+async function runImport(
+  services: ArchiveServices,
+  request: CallerRequest,
+  {
+    id,
+    file,
+    input,
+    destination,
+  }: {
+    id: string;
+    file: ReceivedFile;
+    input: ImportRequest;
+    destination: Destination;
+  },
+  { signal, report }: JobContext,
+): Promise<void> {
+  const { database, limits } = services;
+  const { caller, requestId } = request;
+  const noteProgress = ({ versions, bytes }: { versions: number; bytes: bigint }) =>
+    report({ versionsDone: BigInt(versions), bytesDone: bytes });
+  const plan = await planRestore(
+    database.db,
+    {
+      archivePath: file.path,
+      limits,
+      destination,
+      onConflict: input.onConflict,
+      allowSharedLineage: input.allowSharedLineage,
+      dryRun: input.dryRun,
+      signal,
+    },
+    input.dryRun ? noteProgress : () => {},
+  );
+  const { archive } = plan;
+  report({ versionsTotal: BigInt(archive.counts.versions), bytesTotal: archive.rawBytes });
+  const success: Success = {
+    stateId: null,
+    archive: {
+      sha256: archive.sha256,
+      sizeBytes: archive.sizeBytes,
+      historyDigest: archive.historyDigest,
+      fileName: file.fileName,
+      objectKey: null,
+    },
+    report: plan.report,
+    versions: archive.counts.versions,
+    rawBytes: archive.rawBytes,
+    retentionSeconds: null,
+    replacedOperationId: null,
+  };
+  if (input.dryRun) return markSucceeded(database.db, id, success);
+  let replacedOperationId: string | null = null;
+  await applyRestore(database, plan, {
+    operationId: id,
+    actor: caller.principal.actor,
+    eventDetails: { principal: caller.principal.subject, request_id: requestId },
+    onProgress: noteProgress,
+    archiveReplaced: async (replaced) => {
+      replacedOperationId = await exportReplacedState(services, request, replaced.id, destination, signal);
+    },
+    beforeCommit: ({ db }) =>
+      markSucceeded(db, id, { ...success, stateId: plan.placement.stateId, replacedOperationId }),
+  });
+}

@@ -1,0 +1,41 @@
+import { mayAddressState } from '../auth/principal.ts';
+import { destinationOf } from '../restore/destination.ts';
+import { appendSnapshot, SNAPSHOT_SOURCES, type SnapshotSource } from '../restore/snapshot.ts';
+import { NotPermittedError } from './import-state-archive.ts';
+import type { ArchiveServices, CallerRequest } from './services.ts';
+import { RequestRefusedError } from './user-error.ts';
+
+/**
+ * Appends one raw state document to the state the caller knows by `label`, creating it when it is new.
+ *
+ * @param source what Kilolock records as the version's source; null: "import".
+ * @throws RequestRefusedError, RestoreRefusedError when it is refused; nothing is written then.
+ * @throws NotPermittedError when the caller's state patterns do not cover the label.
+ */
+export async function importStateSnapshot(
+  { database }: ArchiveServices,
+  { caller }: CallerRequest,
+  label: string,
+  document: Buffer,
+  source: string | null,
+): Promise<{ stateId: string; serial: bigint }> {
+  const destination = destinationOf(caller.namespace, label);
+  if (!mayAddressState(caller.principal, label)) {
+    throw new NotPermittedError('Your credential does not cover a state of this name.');
+  }
+  return appendSnapshot(database, destination, {
+    document,
+    source: snapshotSource(source),
+    actor: caller.principal.actor,
+  });
+}
+
+function snapshotSource(given: string | null): SnapshotSource {
+  const source = SNAPSHOT_SOURCES.find((known) => known === (given ?? 'import'));
+  if (source === undefined) {
+    throw new RequestRefusedError('INVALID_INPUT', `source is one of ${SNAPSHOT_SOURCES.join(', ')}.`, [
+      'source',
+    ]);
+  }
+  return source;
+}

@@ -1,0 +1,471 @@
+import { type Kysely, type SelectQueryBuilder, sql } from 'kysely';
+import { z } from 'zod';
+import { mayAddressState } from '../auth/principal.ts';
+import { microsecondTime } from '../database/connection.ts';
+import type { Database, OperationKind, OperationStatus } from '../database/types.ts';
+import type { Caller } from '../history/states.ts';
+import type { RestoreReport } from '../restore/report.ts';
+import type { UserError, UserErrorCode } from './user-error.ts';
+
+/** One row of `state_archive.operation`. */
+export interface OperationRecord {
+  readonly id: string;
+  readonly kind: OperationKind;
+  readonly status: OperationStatus;
+  /** The exported state, or the restored one; null while there is none. */
+  readonly stateId: string | null;
+  /** The label exported or restored under. */
+  readonly label: string;
+  readonly actor: string;
+  readonly subject: string;
+  readonly progress: {
+    readonly versionsDone: bigint;
+    readonly versionsTotal: bigint | null;
+    readonly bytesDone: bigint;
+    readonly bytesTotal: bigint | null;
+  };
+  readonly createdAt: string;
+  readonly startedAt: string | null;
+  readonly finishedAt: string | null;
+  readonly expiresAt: string | null;
+  readonly archive: ArchiveRecord | null;
+  readonly report: RestoreReport | null;
+  /** The export that was taken of the history an import replaced. */
+  readonly replacedOperationId: string | null;
+  readonly error: UserError | null;
+}
+
+/** The archive an export made, or an import was given. */
+export interface ArchiveRecord {
+  readonly sha256: string;
+  readonly sizeBytes: bigint;
+  readonly historyDigest: string;
+  readonly fileName: string;
+  /** Its key in the archive store; null for an import's. */
+  readonly objectKey: string | null;
+}
+
+/** What an operation is recorded with before it begins. */
+export interface NewOperation {
+  readonly id: string;
+  readonly kind: OperationKind;
+  readonly label: string;
+  /** The stored name of the state. */
+  readonly stateName: string;
+  readonly stateId: string | null;
+  readonly requestId: string;
+  readonly idempotency: Idempotency | null;
+}
+
+/** A caller's key, and the digest of the request it was first used with. */
+export interface Idempotency {
+  readonly key: string;
+  readonly fingerprint: Buffer;
+}
+
+/** How long an operation is believed to be at work after its process was last heard of. */
+const LEASE_SECONDS = 60;
+
+const lease = sql<string>`clock_timestamp() + make_interval(secs => ${LEASE_SECONDS})`;
+const now = sql<string>`clock_timestamp()`;
+
+/** Records an operation as PENDING; false when the caller used the idempotency key before. */
+export async function insertOperation(
+  db: Kysely<Database>,
+  { principal, namespace }: Caller,
+  operation: NewOperation,
+): Promise<boolean> {
+  const inserted = await db
+    .insertInto('state_archive.operation')
+    .values({
+      id: operation.id,
+      kind: operation.kind,
+      status: 'PENDING',
+      tenant_id: namespace.tenantId,
+      workspace_id: namespace.workspace,
+      environment_id: namespace.environment,
+      state_name: operation.stateName,
+      state_label: operation.label,
+      state_id: operation.stateId,
+      actor: principal.actor,
+      subject: principal.subject,
+      request_id: operation.requestId,
+      idempotency_key: operation.idempotency?.key ?? null,
+      request_fingerprint: operation.idempotency?.fingerprint ?? null,
+      lease_until: lease,
+    })
+    .onConflict((conflict) => conflict.doNothing())
+    .returning('id')
+    .executeTakeFirst();
+  return inserted !== undefined;
+}
+
+/** The operation a caller's idempotency key stands for, and the fingerprint of the request it was first used with. */
+export async function findByIdempotencyKey(
+  db: Kysely<Database>,
+  { principal, namespace }: Caller,
+  kind: OperationKind,
+  key: string,
+): Promise<{ id: string; fingerprint: Buffer } | null> {
+  const row = await db
+    .selectFrom('state_archive.operation')
+    .where('tenant_id', '=', namespace.tenantId)
+    .where('subject', '=', principal.subject)
+    .where('kind', '=', kind)
+    .where('idempotency_key', '=', key)
+    .select(['id', 'request_fingerprint as fingerprint'])
+    .executeTakeFirst();
+  return row === undefined ? null : { id: row.id, fingerprint: row.fingerprint ?? Buffer.alloc(0) };
+}
+
+/** Notes that work on an operation has begun. */
+export async function markRunning(db: Kysely<Database>, id: string): Promise<void> {
+  await db
+    .updateTable('state_archive.operation')
+    .set({ status: 'RUNNING', started_at: now, lease_until: lease })
+    .where('id', '=', id)
+    .where('status', '=', 'PENDING')
+    .execute();
+}
+
+/** Notes how far operations are, and that their process is alive. */
+export async function renewLeases(
+  db: Kysely<Database>,
+  progress: ReadonlyMap<string, OperationRecord['progress']>,
+): Promise<void> {
+  if (progress.size === 0) return;
+  const rows = [...progress];
+  await sql`
+    update state_archive.operation operation
+    set lease_until = ${lease}, versions_done = now.versions_done, versions_total = now.versions_total,
+      bytes_done = now.bytes_done, bytes_total = now.bytes_total
+    from unnest(
+      ${rows.map(([id]) => id)}::uuid[],
+      ${rows.map(([, now]) => String(now.versionsDone))}::bigint[],
+      ${rows.map(([, now]) => now.versionsTotal?.toString() ?? null)}::bigint[],
+      ${rows.map(([, now]) => String(now.bytesDone))}::bigint[],
+      ${rows.map(([, now]) => now.bytesTotal?.toString() ?? null)}::bigint[]
+    ) as now (id, versions_done, versions_total, bytes_done, bytes_total)
+    where operation.id = now.id and operation.status in ('PENDING', 'RUNNING')
+  `.execute(db);
+}
+
+/** What came of an operation that succeeded. */
+export interface Success {
+  readonly stateId: string | null;
+  readonly archive: ArchiveRecord;
+  readonly report: RestoreReport | null;
+  readonly versions: number;
+  readonly rawBytes: bigint;
+  /** How long the archive is kept; null for an archive that is not kept. */
+  readonly retentionSeconds: number | null;
+  /** The export that was taken of the history an import replaced. */
+  readonly replacedOperationId: string | null;
+}
+
+/** The operation is no longer at work for this process: its lease ran out, and it was given up. */
+export class OperationLostError extends Error {
+  override readonly name = 'OperationLostError';
+}
+
+/**
+ * Records that an operation succeeded. To be called in the transaction that holds its effect, so that either both are
+ * there or neither.
+ *
+ * @throws OperationLostError when it was given up meanwhile.
+ */
+export async function markSucceeded(db: Kysely<Database>, id: string, success: Success): Promise<void> {
+  const { archive, report } = success;
+  const result = await db
+    .updateTable('state_archive.operation')
+    .set({
+      status: 'SUCCEEDED',
+      finished_at: now,
+      lease_until: null,
+      state_id: success.stateId,
+      versions_done: String(success.versions),
+      versions_total: String(success.versions),
+      bytes_done: success.rawBytes,
+      bytes_total: success.rawBytes,
+      archive_sha256: Buffer.from(archive.sha256, 'hex'),
+      archive_size_bytes: archive.sizeBytes,
+      archive_history_digest: Buffer.from(archive.historyDigest, 'hex'),
+      archive_file_name: archive.fileName,
+      archive_object_key: archive.objectKey,
+      report: report === null ? null : writeReport(report),
+      replaced_operation_id: success.replacedOperationId,
+      expires_at:
+        success.retentionSeconds === null
+          ? null
+          : sql<string>`clock_timestamp() + make_interval(secs => ${success.retentionSeconds})`,
+    })
+    .where('id', '=', id)
+    .where('status', '=', 'RUNNING')
+    .executeTakeFirst();
+  if (result.numUpdatedRows !== 1n) {
+    throw new OperationLostError(`Operation ${id} was given up while it was at work.`);
+  }
+}
+
+/** Records that an operation failed, and why. */
+export async function markFailed(db: Kysely<Database>, id: string, error: UserError): Promise<void> {
+  await db
+    .updateTable('state_archive.operation')
+    .set({
+      status: 'FAILED',
+      finished_at: now,
+      lease_until: null,
+      error_code: error.code,
+      error_message: error.message,
+      error_path: error.path === null ? null : [...error.path],
+    })
+    .where('id', '=', id)
+    .where('status', 'in', ['PENDING', 'RUNNING'])
+    .execute();
+}
+
+const INTERRUPTED: UserError = {
+  code: 'OPERATION_INTERRUPTED',
+  message: 'The process that ran the operation ended before it did. Nothing was written; ask again.',
+  path: null,
+};
+
+/** Gives up the operations whose process has not been heard of for the length of a lease. */
+export async function failInterrupted(db: Kysely<Database>): Promise<void> {
+  const lost = await db
+    .selectFrom('state_archive.operation')
+    .where('status', 'in', ['PENDING', 'RUNNING'])
+    .where('lease_until', '<', now)
+    .select('id')
+    .execute();
+  for (const { id } of lost) await markFailed(db, id, INTERRUPTED);
+}
+
+/** Marks exports whose archive is past its time, and returns the keys of the archives to remove. */
+export async function expireArchives(db: Kysely<Database>): Promise<string[]> {
+  const rows = await db
+    .updateTable('state_archive.operation')
+    .set({ status: 'EXPIRED' })
+    .where('kind', '=', 'EXPORT')
+    .where('status', '=', 'SUCCEEDED')
+    .where('expires_at', '<=', now)
+    .returning('archive_object_key as objectKey')
+    .execute();
+  return rows.map((row) => row.objectKey).filter((key) => key !== null);
+}
+
+/** The operations among `ids` that the caller may see, by id: those of the caller's environment and state patterns. */
+export async function findOperations(
+  db: Kysely<Database>,
+  caller: Caller,
+  ids: readonly string[],
+): Promise<Map<string, OperationRecord>> {
+  const wellFormed = ids.filter((id) => z.guid().safeParse(id).success);
+  if (wellFormed.length === 0) return new Map();
+  const records = await readVisible(db, caller, (query) => query.where('operation.id', 'in', wellFormed));
+  return new Map(records.map((record) => [record.id, record]));
+}
+
+/** A place in a list of operations, newest first. */
+export interface OperationPosition {
+  readonly createdAt: string;
+  readonly id: string;
+}
+
+/** The operations of a state that the caller may see, newest first. */
+export async function listOperations(
+  db: Kysely<Database>,
+  caller: Caller,
+  stateId: string,
+  page: { readonly after: OperationPosition | null; readonly limit: number },
+): Promise<OperationRecord[]> {
+  return readVisible(db, caller, (query) =>
+    query
+      .where('operation.state_id', '=', stateId)
+      .where(
+        page.after === null
+          ? sql<boolean>`true`
+          : sql<boolean>`(operation.created_at, operation.id) < (${page.after.createdAt}::timestamptz, ${page.after.id}::uuid)`,
+      )
+      .orderBy('operation.created_at', 'desc')
+      .orderBy('operation.id', 'desc')
+      .limit(page.limit),
+  );
+}
+
+/** The last operation of a kind that succeeded for each state; states without one are absent. */
+export async function findLastSuccesses(
+  db: Kysely<Database>,
+  caller: Caller,
+  kind: OperationKind,
+  stateIds: readonly string[],
+): Promise<Map<string, OperationRecord>> {
+  const records = await readVisible(db, caller, (query) =>
+    query
+      .where('operation.state_id', 'in', stateIds)
+      .where('operation.kind', '=', kind)
+      .where('operation.status', 'in', ['SUCCEEDED', 'EXPIRED'])
+      .distinctOn('operation.state_id')
+      .orderBy('operation.state_id')
+      .orderBy('operation.created_at', 'desc'),
+  );
+  return new Map(records.map((record) => [record.stateId ?? '', record]));
+}
+
+/** The archive of an export that succeeded and has not expired; for a caller who has proven the right to it. */
+export async function findArchive(db: Kysely<Database>, operationId: string): Promise<ArchiveRecord | null> {
+  const row = await selectOperations(db)
+    .where('operation.id', '=', operationId)
+    .where('operation.kind', '=', 'EXPORT')
+    .where('operation.status', '=', 'SUCCEEDED')
+    .where('operation.expires_at', '>', now)
+    .executeTakeFirst();
+  return row === undefined ? null : toRecord(row).archive;
+}
+
+/** Which version of an archive became which version of the restored state. */
+export interface VersionMapping {
+  readonly serial: bigint;
+  readonly sourceVersionId: string;
+  readonly versionId: string;
+}
+
+/** The version mapping of an import by ascending serial, above the serial `after` (null: from the first). */
+export async function listVersionMapping(
+  db: Kysely<Database>,
+  operationId: string,
+  page: { readonly after: bigint | null; readonly limit: number },
+): Promise<VersionMapping[]> {
+  const rows = await db
+    .selectFrom('state_archive.version_mapping')
+    .where('operation_id', '=', operationId)
+    .$if(page.after !== null, (query) => query.where('serial', '>', String(page.after)))
+    .orderBy('serial')
+    .limit(page.limit)
+    .select(['serial', 'source_version_id as sourceVersionId', 'state_version_id as versionId'])
+    .execute();
+  return rows.map((row) => ({ ...row, serial: BigInt(row.serial) }));
+}
+
+function selectOperations(db: Kysely<Database>) {
+  return db
+    .selectFrom('state_archive.operation as operation')
+    .select([
+      'operation.id',
+      'operation.kind',
+      'operation.status',
+      'operation.state_id as stateId',
+      'operation.state_label as label',
+      'operation.actor',
+      'operation.subject',
+      'operation.versions_done as versionsDone',
+      'operation.versions_total as versionsTotal',
+      'operation.bytes_done as bytesDone',
+      'operation.bytes_total as bytesTotal',
+      microsecondTime('operation.created_at').as('createdAt'),
+      microsecondTime<string | null>('operation.started_at').as('startedAt'),
+      microsecondTime<string | null>('operation.finished_at').as('finishedAt'),
+      microsecondTime<string | null>('operation.expires_at').as('expiresAt'),
+      sql<string | null>`encode(operation.archive_sha256, 'hex')`.as('sha256'),
+      'operation.archive_size_bytes as sizeBytes',
+      sql<string | null>`encode(operation.archive_history_digest, 'hex')`.as('historyDigest'),
+      'operation.archive_file_name as fileName',
+      'operation.archive_object_key as objectKey',
+      'operation.report',
+      'operation.replaced_operation_id as replacedOperationId',
+      'operation.error_code as errorCode',
+      'operation.error_message as errorMessage',
+      'operation.error_path as errorPath',
+      sql<boolean>`coalesce(operation.lease_until < ${now}, false)`.as('isInterrupted'),
+    ]);
+}
+
+type OperationsQuery = ReturnType<typeof selectOperations>;
+type OperationRow =
+  OperationsQuery extends SelectQueryBuilder<infer _Tables, infer _Table, infer Row> ? Row : never;
+
+async function readVisible(
+  db: Kysely<Database>,
+  { principal, namespace }: Caller,
+  narrow: (query: OperationsQuery) => OperationsQuery,
+): Promise<OperationRecord[]> {
+  const query = narrow(
+    selectOperations(db)
+      .where('operation.tenant_id', '=', namespace.tenantId)
+      .where('operation.workspace_id', '=', namespace.workspace)
+      .where('operation.environment_id', '=', namespace.environment),
+  );
+  const records = (await query.execute()).map(toRecord);
+  return records.filter((record) => mayAddressState(principal, record.label));
+}
+
+function toRecord(row: OperationRow): OperationRecord {
+  const atWork = row.status === 'PENDING' || row.status === 'RUNNING';
+  const interrupted = atWork && row.isInterrupted;
+  return {
+    id: row.id,
+    kind: row.kind,
+    status: interrupted ? 'FAILED' : row.status,
+    stateId: row.stateId,
+    label: row.label,
+    actor: row.actor,
+    subject: row.subject,
+    progress: {
+      versionsDone: BigInt(row.versionsDone),
+      versionsTotal: row.versionsTotal === null ? null : BigInt(row.versionsTotal),
+      bytesDone: BigInt(row.bytesDone),
+      bytesTotal: row.bytesTotal === null ? null : BigInt(row.bytesTotal),
+    },
+    createdAt: row.createdAt,
+    startedAt: row.startedAt,
+    finishedAt: row.finishedAt,
+    expiresAt: row.expiresAt,
+    archive: archiveOf(row),
+    report: row.report === null ? null : readReport(row.report),
+    replacedOperationId: row.replacedOperationId,
+    error: interrupted ? INTERRUPTED : errorOf(row),
+  };
+}
+
+function archiveOf({
+  sha256,
+  sizeBytes,
+  historyDigest,
+  fileName,
+  objectKey,
+}: OperationRow): ArchiveRecord | null {
+  if (sha256 === null || sizeBytes === null || historyDigest === null || fileName === null) return null;
+  return { sha256, sizeBytes: BigInt(sizeBytes), historyDigest, fileName, objectKey };
+}
+
+function errorOf({ errorCode, errorMessage, errorPath }: OperationRow): UserError | null {
+  if (errorCode === null || errorMessage === null) return null;
+  return { code: errorCode as UserErrorCode, message: errorMessage, path: errorPath };
+}
+
+const bigintText = z.string().transform(BigInt);
+
+const reportJson = z.object({
+  dryRun: z.boolean(),
+  outcome: z.enum(['CREATED', 'ARCHIVED_COPY', 'REPLACED']),
+  name: z.string(),
+  replacedVersions: z.number(),
+  sourceName: z.string(),
+  sourceStateId: z.string(),
+  versions: z.number(),
+  tags: z.number(),
+  events: z.number(),
+  resourceSpans: z.number(),
+  resourceSpansDerived: z.boolean(),
+  outputs: z.number(),
+  rawBytes: bigintText,
+  warnings: z.array(z.object({ code: z.string(), message: z.string(), serial: bigintText.nullable() })),
+});
+
+function readReport(text: string): RestoreReport {
+  return reportJson.parse(JSON.parse(text));
+}
+
+function writeReport(report: RestoreReport): string {
+  return JSON.stringify(report, (_key, value) => (typeof value === 'bigint' ? String(value) : value));
+}

@@ -1,0 +1,156 @@
+import type { Logger } from 'pino';
+import type { KilolockDatabase } from '../database/connection.ts';
+import {
+  failInterrupted,
+  markFailed,
+  markRunning,
+  type OperationRecord,
+  renewLeases,
+} from './operation-records.ts';
+import { toUserError, type UserError } from './user-error.ts';
+
+/** What a job is given to work with. */
+export interface JobContext {
+  /** Aborts when the process shuts down. */
+  readonly signal: AbortSignal;
+  /** Notes how far the job is; cheap, as often as the job likes. */
+  readonly report: (progress: Partial<OperationRecord['progress']>) => void;
+}
+
+/** The work of one operation. */
+export interface OperationWork {
+  /** Does it, and records its own success in the transaction that holds its effect. */
+  readonly job: (context: JobContext) => Promise<void>;
+  /** Called once when it is over, with what is recorded of a failure, or null. */
+  readonly onEnd: (error: UserError | null) => Promise<void>;
+}
+
+const HEARTBEAT_MS = 2_000;
+const SWEEP_EVERY_BEATS = 15;
+
+const NO_PROGRESS: OperationRecord['progress'] = {
+  versionsDone: 0n,
+  versionsTotal: null,
+  bytesDone: 0n,
+  bytesTotal: null,
+};
+
+/** Runs operations in this process, a bounded number at a time, and keeps their records alive while they last. */
+export class OperationRunner {
+  readonly #database: KilolockDatabase;
+  readonly #logger: Logger;
+  readonly #concurrency: number;
+  readonly #abort = new AbortController();
+  readonly #progress = new Map<string, OperationRecord['progress']>();
+  readonly #jobs = new Map<string, Promise<void>>();
+  readonly #waiting: (() => void)[] = [];
+  readonly #heartbeat: NodeJS.Timeout;
+  #running = 0;
+  #beats = 0;
+
+  /** @param options.concurrency how many operations work at the same time; others wait their turn. */
+  constructor(options: { database: KilolockDatabase; logger: Logger; concurrency: number }) {
+    this.#database = options.database;
+    this.#logger = options.logger;
+    this.#concurrency = options.concurrency;
+    this.#heartbeat = setInterval(() => void this.#beat(), HEARTBEAT_MS);
+    this.#heartbeat.unref();
+  }
+
+  /** Starts a recorded operation. A failure is recorded, never thrown. */
+  start(operationId: string, work: OperationWork): void {
+    this.#progress.set(operationId, NO_PROGRESS);
+    const done = this.#run(operationId, work).finally(() => {
+      this.#jobs.delete(operationId);
+      this.#progress.delete(operationId);
+    });
+    this.#jobs.set(operationId, done);
+  }
+
+  /** Waits until an operation of this process has ended, at most `milliseconds`. */
+  async wait(operationId: string, milliseconds: number): Promise<void> {
+    const job = this.#jobs.get(operationId);
+    if (job === undefined || milliseconds === 0) return;
+    let timer: NodeJS.Timeout | undefined;
+    const timeout = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, milliseconds);
+    });
+    await Promise.race([job, timeout]);
+    clearTimeout(timer);
+  }
+
+  /** Calls every operation off, and waits until each has cleaned up after itself. */
+  async close(): Promise<void> {
+    clearInterval(this.#heartbeat);
+    this.#abort.abort(new Error('The service is shutting down.'));
+    await Promise.all(this.#jobs.values());
+  }
+
+  async #run(operationId: string, { job, onEnd }: OperationWork): Promise<void> {
+    await this.#turn();
+    let failure: UserError | null = null;
+    try {
+      this.#abort.signal.throwIfAborted();
+      await markRunning(this.#database.db, operationId);
+      await job({
+        signal: this.#abort.signal,
+        report: (progress) => {
+          this.#progress.set(operationId, {
+            ...NO_PROGRESS,
+            ...this.#progress.get(operationId),
+            ...progress,
+          });
+        },
+      });
+    } catch (error) {
+      failure = this.#tell(operationId, error);
+    }
+    try {
+      if (failure !== null) await markFailed(this.#database.db, operationId, failure);
+      await onEnd(failure);
+    } catch (error) {
+      this.#logger.error({ err: error, operationId }, 'the end of an operation could not be recorded');
+    }
+    this.#running -= 1;
+    this.#waiting.shift()?.();
+  }
+
+  async #turn(): Promise<void> {
+    if (this.#running >= this.#concurrency) {
+      await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    }
+    this.#running += 1;
+  }
+
+  #tell(operationId: string, error: unknown): UserError {
+    if (this.#abort.signal.aborted) return INTERRUPTED_BY_SHUTDOWN;
+    const told = toUserError(error);
+    if (told !== null) return told;
+    this.#logger.error({ err: error, operationId }, 'operation failed');
+    return internal(operationId);
+  }
+
+  async #beat(): Promise<void> {
+    try {
+      await renewLeases(this.#database.db, this.#progress);
+      this.#beats += 1;
+      if (this.#beats % SWEEP_EVERY_BEATS === 1) await failInterrupted(this.#database.db);
+    } catch (error) {
+      this.#logger.warn({ err: error }, 'the records of running operations could not be renewed');
+    }
+  }
+}
+
+const INTERRUPTED_BY_SHUTDOWN: UserError = {
+  code: 'OPERATION_INTERRUPTED',
+  message: 'The service was shut down before the operation ended. Nothing was written; ask again.',
+  path: null,
+};
+
+function internal(operationId: string): UserError {
+  return {
+    code: 'INTERNAL',
+    message: `The service failed, and nothing was written. The log says more under operation ${operationId}.`,
+    path: null,
+  };
+}

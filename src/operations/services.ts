@@ -1,0 +1,28 @@
+import type { ArchiveLimits } from '../archive/format.ts';
+import type { LinkSigner } from '../auth/links.ts';
+import type { KilolockDatabase } from '../database/connection.ts';
+import type { Caller } from '../history/states.ts';
+import type { ArchiveStore } from './archive-store.ts';
+import type { OperationRunner } from './operation-runner.ts';
+
+/** What operations work with, made once at start-up. */
+export interface ArchiveServices {
+  readonly database: KilolockDatabase;
+  readonly store: ArchiveStore;
+  readonly links: LinkSigner;
+  readonly runner: OperationRunner;
+  /** What an archive may cost to read. */
+  readonly limits: ArchiveLimits;
+  /** How long a finished archive is kept. */
+  readonly retentionSeconds: number;
+}
+
+/** Who asks, and in which request. */
+export interface CallerRequest {
+  readonly caller: Caller;
+  /** Finds the request's line in the log. */
+  readonly requestId: string;
+}
+
+/** The software that writes archives, as they name it. */
+export const TOOL = { name: 'kilolock-state-archive', version: '0.1.0' } as const;

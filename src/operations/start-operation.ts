@@ -1,0 +1,92 @@
+import { createHash } from 'node:crypto';
+import type { OperationKind } from '../database/types.ts';
+import {
+  findByIdempotencyKey,
+  type Idempotency,
+  insertOperation,
+  type NewOperation,
+} from './operation-records.ts';
+import type { OperationWork } from './operation-runner.ts';
+import type { ArchiveServices, CallerRequest } from './services.ts';
+import { RequestRefusedError } from './user-error.ts';
+
+const MAX_WAIT_SECONDS = 25;
+const MAX_KEY_LENGTH = 255;
+
+/** What every operation can be asked with. */
+export interface OperationOptions {
+  /** How long to wait for the end before answering, 0 to 25. */
+  readonly waitSeconds: number;
+  /** The caller's name for this request: asking again with it gives the same operation. */
+  readonly idempotencyKey: string | null;
+}
+
+/** A request that is new, or the operation that the same request started before. */
+export type Admission =
+  | { readonly isNew: true; readonly idempotency: Idempotency | null }
+  | { readonly isNew: false; readonly operationId: string };
+
+/**
+ * Checks the options, and looks the idempotency key up.
+ *
+ * @param request what makes two requests the same, in any order of keys.
+ * @throws RequestRefusedError INVALID_INPUT, or IDEMPOTENCY_KEY_REUSED when the key was used for another request.
+ */
+export async function admitOperation(
+  { database }: ArchiveServices,
+  { caller }: CallerRequest,
+  kind: OperationKind,
+  options: OperationOptions,
+  request: Readonly<Record<string, string | boolean | null>>,
+): Promise<Admission> {
+  const { waitSeconds, idempotencyKey: key } = options;
+  if (!(waitSeconds >= 0 && waitSeconds <= MAX_WAIT_SECONDS)) {
+    throw new RequestRefusedError('INVALID_INPUT', `waitSeconds is 0 to ${MAX_WAIT_SECONDS}.`, [
+      'waitSeconds',
+    ]);
+  }
+  if (key === null) return { isNew: true, idempotency: null };
+  if (key === '' || key.length > MAX_KEY_LENGTH || !key.isWellFormed() || key.includes('\0')) {
+    throw new RequestRefusedError(
+      'INVALID_INPUT',
+      `An idempotency key has 1 to ${MAX_KEY_LENGTH} characters.`,
+      ['idempotencyKey'],
+    );
+  }
+  const fingerprint = createHash('sha256')
+    .update(JSON.stringify(Object.entries(request).sort()))
+    .digest();
+  const earlier = await findByIdempotencyKey(database.db, caller, kind, key);
+  if (earlier === null) return { isNew: true, idempotency: { key, fingerprint } };
+  if (!earlier.fingerprint.equals(fingerprint)) {
+    throw new RequestRefusedError(
+      'IDEMPOTENCY_KEY_REUSED',
+      'This idempotency key was used for another request; use a new one.',
+      ['idempotencyKey'],
+    );
+  }
+  return { isNew: false, operationId: earlier.id };
+}
+
+/**
+ * Records an operation, starts its job, and waits for its end as long as the caller asked.
+ *
+ * @throws RequestRefusedError IDEMPOTENCY_KEY_REUSED when the same key came in twice at the same moment.
+ */
+export async function startOperation(
+  { database, runner }: ArchiveServices,
+  { caller }: CallerRequest,
+  operation: NewOperation,
+  options: OperationOptions,
+  work: OperationWork,
+): Promise<void> {
+  if (!(await insertOperation(database.db, caller, operation))) {
+    throw new RequestRefusedError(
+      'IDEMPOTENCY_KEY_REUSED',
+      'The same idempotency key came in twice at the same moment; ask again to find the operation.',
+      ['idempotencyKey'],
+    );
+  }
+  runner.start(operation.id, work);
+  await runner.wait(operation.id, options.waitSeconds * 1000);
+}

@@ -1,0 +1,77 @@
+import { ArchiveError, type ArchiveErrorCode } from '../archive/errors.ts';
+import { StateEmptyError } from '../history/export-source.ts';
+import { HistoryInconsistentError } from '../history/history.ts';
+import { RestoreRefusedError } from '../restore/errors.ts';
+
+/** The stable codes of what a caller can mend: `StateArchiveErrorCode` of the schema. */
+export type UserErrorCode =
+  | ArchiveError['code']
+  | RestoreRefusedError['code']
+  | 'ARCHIVE_DIGEST_MISMATCH'
+  | 'HISTORY_INCONSISTENT'
+  | 'IDEMPOTENCY_KEY_REUSED'
+  | 'INTERNAL'
+  | 'OPERATION_INTERRUPTED'
+  | 'STATE_EMPTY'
+  | 'STATE_NOT_FOUND';
+
+/** Something the caller can mend: what happened, where, and what to do. */
+export interface UserError {
+  readonly code: UserErrorCode;
+  readonly message: string;
+  /** The input field it is about, from `input` down; null when it is about none. */
+  readonly path: readonly string[] | null;
+}
+
+/** A request that cannot be carried out as asked, for a reason that lies with the request. */
+export class RequestRefusedError extends Error {
+  override readonly name = 'RequestRefusedError';
+  readonly code: UserErrorCode;
+  readonly inputPath: readonly string[] | null;
+
+  constructor(code: UserErrorCode, message: string, inputPath: readonly string[] | null = null) {
+    super(message);
+    this.code = code;
+    this.inputPath = inputPath;
+  }
+}
+
+/** The refusal of a state that is not there, or not visible: the two are told in the same words. */
+export function stateNotFound(): RequestRefusedError {
+  return new RequestRefusedError(
+    'STATE_NOT_FOUND',
+    'There is no such active state in this environment, or none you may see.',
+    ['name'],
+  );
+}
+
+/** What a caller is told of an error, or null when the error is the service's own and must not be told. */
+export function toUserError(error: unknown): UserError | null {
+  if (error instanceof RequestRefusedError || error instanceof RestoreRefusedError) {
+    return { code: error.code, message: error.message, path: error.inputPath };
+  }
+  if (error instanceof ArchiveError) {
+    return { code: error.code, message: `${sentence(error.message)} ${ADVICE[error.code]}`, path: ['file'] };
+  }
+  if (error instanceof StateEmptyError) {
+    return { code: 'STATE_EMPTY', message: error.message, path: ['name'] };
+  }
+  if (error instanceof HistoryInconsistentError) {
+    return { code: 'HISTORY_INCONSISTENT', message: error.message, path: ['name'] };
+  }
+  return null;
+}
+
+/** What to do about each way in which an archive can be unusable. */
+const ADVICE: Readonly<Record<ArchiveErrorCode, string>> = {
+  ARCHIVE_CORRUPT: 'Nothing was written; send the file again, or export it again.',
+  ARCHIVE_INCONSISTENT: 'Nothing was written; export the state again where it comes from.',
+  ARCHIVE_TOO_LARGE: 'Nothing was written; an operator can raise the limit.',
+  ARCHIVE_TRUNCATED: 'Nothing was written; send the file again, or export it again.',
+  ARCHIVE_UNSAFE: 'Nothing was written; no archive is like that, so find out where the file comes from.',
+  ARCHIVE_UNSUPPORTED_FORMAT: 'Nothing was written; give a .klstate file of a format named here.',
+};
+
+function sentence(text: string): string {
+  return `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
+}

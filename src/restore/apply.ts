@@ -1,0 +1,352 @@
+import { randomUUID } from 'node:crypto';
+import { v5 as uuidv5 } from 'uuid';
+import { ArchiveError } from '../archive/errors.ts';
+import { ARCHIVE_FORMAT } from '../archive/format.ts';
+import type { ArchivedEvent, ArchivedVersion } from '../archive/model.ts';
+import { type DatabaseSession, inTransaction, type KilolockDatabase } from '../database/connection.ts';
+import { type CopyValue, copyIntoTable } from '../database/copy.ts';
+import { isUniqueViolation, isUnstorableValue } from '../database/errors.ts';
+import { digestHistory, readHistories, recordMissingDigests } from '../history/history.ts';
+import { readStateDocument } from '../terraform/document.ts';
+import { HistoryProjector } from '../terraform/projection.ts';
+import { alreadyExists } from './destination.ts';
+import { rewriteEventPayload } from './event-payload.ts';
+import { deriveOutputs } from './outputs.ts';
+import { type Claimant, claimPlace } from './placement.ts';
+import type { RestorePlan } from './plan.ts';
+import { refuseOverQuota } from './quota.ts';
+import { insertResourceRows, type ResourceRow } from './resource-rows.ts';
+import { archiveMembers, readRawState } from './restore-request.ts';
+import { spansOf } from './span-rows.ts';
+
+/** On whose behalf a history is restored, for the record. The version mapping is kept under the operation's id. */
+export interface RestoreRecord extends Claimant {
+  /** What the event says beside the facts of the archive, such as the principal and the request. */
+  readonly eventDetails: Readonly<Record<string, string | null>>;
+  /** Called with each raw state that was sent to the database. */
+  readonly onProgress: (progress: { versions: number; bytes: bigint }) => void;
+  /** The last work of the transaction: when it fails, nothing was restored. */
+  readonly beforeCommit: (session: DatabaseSession) => Promise<void>;
+}
+
+/** The rows in the database do not amount to the history in the archive; the transaction was rolled back. */
+export class RestoreProofError extends Error {
+  override readonly name = 'RestoreProofError';
+}
+
+/**
+ * Restores a planned history in one transaction: either all of it is there afterwards, or no row.
+ *
+ * The state row goes first, so that a name taken meanwhile is told before any work. Every id is new, derived from the
+ * archived one (UUIDv5, RFC 9562) in the namespace of the new state's id, or of this very overwrite, and the mapping is
+ * kept. Before the commit the history's digest is computed again from the inserted rows and must be the archive's.
+ *
+ * @throws RestoreRefusedError when the destination was taken meanwhile.
+ * @throws ArchiveError ARCHIVE_INCONSISTENT when PostgreSQL refuses a value, or would keep a raw state otherwise than
+ *   byte for byte.
+ * @throws RestoreProofError when the rows do not amount to the history.
+ */
+export async function applyRestore(
+  database: KilolockDatabase,
+  plan: RestorePlan,
+  record: RestoreRecord,
+): Promise<void> {
+  const restore = new Restore(plan, record);
+  try {
+    await inTransaction(database, 'read-write', (session) => restore.run(session));
+  } catch (error) {
+    if (isUniqueViolation(error, 'states_tenant_name_key')) {
+      throw alreadyExists(plan.placement.destination, 'since a moment ago', error);
+    }
+    if (isUnstorableValue(error)) {
+      throw new ArchiveError(
+        'ARCHIVE_INCONSISTENT',
+        `PostgreSQL cannot hold a value of the archive (${error.table ?? 'unknown table'}, SQLSTATE ${error.code}).`,
+        { cause: error },
+      );
+    }
+    throw error;
+  }
+}
+
+class Restore {
+  readonly #plan: RestorePlan;
+  readonly #record: RestoreRecord;
+  readonly #tenantId: string;
+  /** New version ids by serial. */
+  readonly #versionIds: ReadonlyMap<bigint, string>;
+  /** New version ids by archived id. */
+  readonly #versionIdsBySource: ReadonlyMap<string, string>;
+
+  constructor(plan: RestorePlan, record: RestoreRecord) {
+    this.#plan = plan;
+    this.#record = record;
+    this.#tenantId = plan.placement.destination.namespace.tenantId;
+    const pairs = plan.archive.manifest.versions.map(
+      (version) => [version, this.#newId(version.id)] as const,
+    );
+    this.#versionIds = new Map(pairs.map(([version, id]) => [version.serial, id]));
+    this.#versionIdsBySource = new Map(pairs.map(([version, id]) => [version.id, id]));
+  }
+
+  async run(session: DatabaseSession): Promise<void> {
+    const { placement, request, archive, managedInstances } = this.#plan;
+    const { state } = archive.manifest;
+    const currentVersionId = this.#versionIdOf(state.currentSerial);
+    await claimPlace(session.db, placement, request, state, currentVersionId, this.#record);
+    await refuseOverQuota(
+      session.db,
+      placement.destination.namespace,
+      managedInstances,
+      this.#plan.placement.stateId,
+    );
+    await this.#insertVersions(session);
+    await this.#insertTags(session);
+    await this.#insertResources(session);
+    await deriveOutputs(session.db, { stateId: this.#plan.placement.stateId });
+    await this.#insertEvents(session);
+    await this.#insertVersionMapping(session);
+    await this.#prove(session);
+    await this.#insertImportEvent(session);
+    await this.#record.beforeCommit(session);
+  }
+
+  async #insertVersions(session: DatabaseSession): Promise<void> {
+    const count = await copyIntoTable(
+      session,
+      'state_versions',
+      [
+        ['id', 'uuid'],
+        ['tenant_id', 'uuid'],
+        ['state_id', 'uuid'],
+        ['serial', 'bigint'],
+        ['terraform_version', 'text'],
+        ['source', 'text'],
+        ['created_at', 'timestamptz'],
+        ['created_by', 'text'],
+        ['raw_state', 'jsonb'],
+      ],
+      this.#versionRows(),
+    );
+    this.#expect('state_versions', count, this.#plan.archive.counts.versions);
+  }
+
+  async *#versionRows(): AsyncGenerator<CopyValue[]> {
+    let versions = 0;
+    let bytes = 0n;
+    for await (const { version, byteLength, content } of this.#archivedVersions()) {
+      yield [
+        this.#versionIdOf(version.serial),
+        this.#tenantId,
+        this.#plan.placement.stateId,
+        version.serial,
+        version.terraformVersion,
+        version.source,
+        version.createdAt,
+        version.createdBy,
+        { byteLength, content },
+      ];
+      versions += 1;
+      bytes += BigInt(byteLength);
+      this.#record.onProgress({ versions, bytes });
+    }
+  }
+
+  async #insertTags(session: DatabaseSession): Promise<void> {
+    await copyIntoTable(
+      session,
+      'state_version_tags',
+      [
+        ['id', 'uuid'],
+        ['tenant_id', 'uuid'],
+        ['state_id', 'uuid'],
+        ['state_version_id', 'uuid'],
+        ['tag', 'text'],
+        ['description', 'text'],
+        ['actor', 'text'],
+        ['created_at', 'timestamptz'],
+        ['updated_at', 'timestamptz'],
+      ],
+      this.#plan.archive.tags.map((tag) => [
+        randomUUID(),
+        this.#tenantId,
+        this.#plan.placement.stateId,
+        this.#versionIdOf(tag.serial),
+        tag.tag,
+        tag.description,
+        tag.actor,
+        tag.createdAt,
+        tag.updatedAt,
+      ]),
+    );
+  }
+
+  async #insertResources(session: DatabaseSession): Promise<void> {
+    const count = await insertResourceRows(
+      session,
+      { tenantId: this.#tenantId, stateId: this.#plan.placement.stateId },
+      this.#resourceRows(),
+    );
+    this.#expect('resources', count, this.#plan.report.resourceSpans);
+  }
+
+  async *#resourceRows(): AsyncGenerator<ResourceRow> {
+    const projector = new HistoryProjector('terraform');
+    const spans = spansOf(this.#plan);
+    try {
+      for await (const { version, byteLength, content } of this.#archivedVersions()) {
+        const document = readStateDocument(await readRawState(content, byteLength));
+        yield* await spans.begunAt(version, projector.project(document).resources);
+      }
+    } finally {
+      await spans.close();
+    }
+  }
+
+  async #insertEvents(session: DatabaseSession): Promise<void> {
+    const count = await copyIntoTable(
+      session,
+      'events',
+      [
+        ['id', 'uuid'],
+        ['tenant_id', 'uuid'],
+        ['kind', 'text'],
+        ['state_id', 'uuid'],
+        ['state_version_id', 'uuid'],
+        ['actor', 'text'],
+        ['payload', 'jsonb'],
+        ['created_at', 'timestamptz'],
+      ],
+      this.#eventRows(),
+    );
+    this.#expect('events', count, this.#plan.archive.counts.events);
+  }
+
+  async *#eventRows(): AsyncGenerator<CopyValue[]> {
+    for await (const event of this.#archivedEvents()) {
+      yield [
+        this.#newId(event.id),
+        this.#tenantId,
+        event.kind,
+        this.#plan.placement.stateId,
+        event.serial === null ? null : this.#versionIdOf(event.serial),
+        event.actor,
+        rewriteEventPayload(event, {
+          versionIds: this.#versionIdsBySource,
+          importOperationId: this.#record.operationId,
+        }),
+        event.createdAt,
+      ];
+    }
+  }
+
+  async #insertVersionMapping(session: DatabaseSession): Promise<void> {
+    await copyIntoTable(
+      session,
+      'state_archive.version_mapping',
+      [
+        ['operation_id', 'uuid'],
+        ['serial', 'bigint'],
+        ['source_version_id', 'text'],
+        ['state_version_id', 'uuid'],
+      ],
+      this.#plan.archive.manifest.versions.map((version) => [
+        this.#record.operationId,
+        version.serial,
+        version.id,
+        this.#versionIdOf(version.serial),
+      ]),
+    );
+  }
+
+  /** Computes the history's digest from the inserted rows, and compares. */
+  async #prove({ db }: DatabaseSession): Promise<void> {
+    await recordMissingDigests(db, [this.#plan.placement.stateId]);
+    const history = (await readHistories(db, [this.#plan.placement.stateId])).get(
+      this.#plan.placement.stateId,
+    );
+    if (history === undefined) throw new RestoreProofError('The restored state cannot be read back.');
+    const archived = new Map(
+      this.#plan.archive.versionDigests.map((digest) => [digest.serial, digest.sha256]),
+    );
+    const altered = history.digests.filter(({ serial, sha256 }) => archived.get(serial) !== sha256);
+    if (altered.length > 0) {
+      throw new ArchiveError(
+        'ARCHIVE_INCONSISTENT',
+        `The raw states of ${altered.length} versions, the first being serial ${altered[0]?.serial}, are not in the form PostgreSQL's jsonb gives out, so they could not be kept byte for byte.`,
+      );
+    }
+    if (digestHistory(history).historyDigest !== this.#plan.archive.historyDigest) {
+      throw new RestoreProofError('The restored rows do not amount to the history in the archive.');
+    }
+  }
+
+  async #insertImportEvent({ db }: DatabaseSession): Promise<void> {
+    const { archive, placement } = this.#plan;
+    const { state } = archive.manifest;
+    const payload = {
+      archive_format: ARCHIVE_FORMAT,
+      archive_digest: archive.sha256,
+      archive_id: this.#record.operationId,
+      history_digest: archive.historyDigest,
+      versions: archive.counts.versions,
+      tags: archive.counts.tags,
+      current_serial: String(state.currentSerial),
+      label: placement.destination.label,
+      outcome: placement.outcome,
+      ids: 'remapped',
+      source: {
+        state_id: state.id,
+        name: state.name,
+        workspace: state.workspace,
+        environment: state.environment,
+      },
+      ...this.#record.eventDetails,
+    };
+    await db
+      .insertInto('events')
+      .values({
+        tenant_id: this.#tenantId,
+        kind: 'state_import',
+        state_id: this.#plan.placement.stateId,
+        state_version_id: this.#versionIdOf(state.currentSerial),
+        actor: this.#record.actor,
+        payload: JSON.stringify(payload),
+      })
+      .execute();
+  }
+
+  async *#archivedVersions(): AsyncGenerator<{
+    version: ArchivedVersion;
+    byteLength: number;
+    content: AsyncIterable<Uint8Array>;
+  }> {
+    for await (const member of archiveMembers(this.#plan.request)) {
+      if (member.kind === 'version') yield member;
+    }
+  }
+
+  async *#archivedEvents(): AsyncGenerator<ArchivedEvent> {
+    if (this.#plan.archive.counts.events === 0) return;
+    for await (const member of archiveMembers(this.#plan.request)) {
+      if (member.kind === 'event') yield member.event;
+      if (member.kind === 'version') return;
+    }
+  }
+
+  #newId(archivedId: string): string {
+    return uuidv5(archivedId, this.#plan.placement.idNamespace);
+  }
+
+  #versionIdOf(serial: bigint): string {
+    const id = this.#versionIds.get(serial);
+    if (id === undefined) throw new RestoreProofError(`The archive has no version of serial ${serial}.`);
+    return id;
+  }
+
+  #expect(table: string, inserted: number, expected: number): void {
+    if (inserted !== expected) {
+      throw new RestoreProofError(`${inserted} rows went into ${table}; the archive holds ${expected}.`);
+    }
+  }
+}

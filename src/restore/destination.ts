@@ -1,0 +1,152 @@
+import { type Kysely, sql } from 'kysely';
+import type { Database } from '../database/types.ts';
+import { type StateNamespace, storedName } from '../history/namespace.ts';
+import { RestoreRefusedError } from './errors.ts';
+
+/** Where a history is to be restored. */
+export interface Destination {
+  readonly namespace: StateNamespace;
+  readonly label: string;
+  /** The name Kilolock will store. */
+  readonly name: string;
+}
+
+const MAX_LABEL_BYTES = 1024;
+
+/**
+ * The destination a label stands for.
+ *
+ * Kilolock itself accepts any name (data model 1.13); what is refused here could not be addressed afterwards: nothing
+ * at all, white space at an end (its HTTP interface trims it), control characters, and an empty, `.` or `..` segment.
+ *
+ * @throws RestoreRefusedError INVALID_INPUT.
+ */
+export function destinationOf(namespace: StateNamespace, label: string): Destination {
+  const problem = problemOfLabel(label);
+  if (problem !== null) {
+    throw new RestoreRefusedError('INVALID_INPUT', `The state's name ${problem}.`, { inputPath: ['name'] });
+  }
+  return { namespace, label, name: storedName(namespace, label) };
+}
+
+function problemOfLabel(label: string): string | null {
+  if (label === '') return 'is empty';
+  if (Buffer.byteLength(label) > MAX_LABEL_BYTES) return `is longer than ${MAX_LABEL_BYTES} bytes`;
+  if (label.trim() !== label) return 'begins or ends with white space';
+  if (!label.isWellFormed() || /\p{Cc}/u.test(label)) return 'holds a control character';
+  if (label.split('/').some((segment) => ['', '.', '..'].includes(segment))) {
+    return 'has an empty, "." or ".." segment';
+  }
+  return null;
+}
+
+/**
+ * Refuses a destination that exists, in whatever lifecycle status, the empty shells that locks leave included.
+ *
+ * @throws RestoreRefusedError STATE_ALREADY_EXISTS.
+ */
+export async function refuseTakenName(db: Kysely<Database>, destination: Destination): Promise<void> {
+  const taken = await db
+    .selectFrom('states')
+    .where('tenant_id', '=', destination.namespace.tenantId)
+    .where('name', '=', destination.name)
+    .select(['lifecycle_status as lifecycleStatus', 'current_version_id as currentVersionId'])
+    .executeTakeFirst();
+  if (taken === undefined) return;
+  if (taken.lifecycleStatus !== 'active') {
+    throw alreadyExists(destination, `and is ${taken.lifecycleStatus}`);
+  }
+  throw alreadyExists(
+    destination,
+    taken.currentVersionId === null
+      ? 'as an empty state, such as a lock leaves behind'
+      : 'with a history of its own',
+  );
+}
+
+/** The refusal of a destination that exists; `how` completes "The state … exists already". */
+export function alreadyExists({ label }: Destination, how: string, cause?: unknown): RestoreRefusedError {
+  return new RestoreRefusedError(
+    'STATE_ALREADY_EXISTS',
+    `The state ${JSON.stringify(label)} exists already ${how}. Nothing was touched; give another \`name\` to restore beside it.`,
+    { inputPath: ['name'], cause },
+  );
+}
+
+/** Whether an archived state once had this name and has this lineage, or either lineage is unknown (data model 8). */
+export async function hasArchivedNamesake(
+  db: Kysely<Database>,
+  { namespace, name }: Destination,
+  lineage: string | null,
+): Promise<boolean> {
+  const namesake = await db
+    .selectFrom('states')
+    .where('tenant_id', '=', namespace.tenantId)
+    .where('lifecycle_status', '=', 'archived')
+    .where(sql<boolean>`starts_with(name, ${`${name}--archived-`})`)
+    .$if(lineage !== null, (query) =>
+      query.where((where) => where.or([where('lineage', '=', lineage), where('lineage', 'is', null)])),
+    )
+    .limit(1)
+    .select('id')
+    .executeTakeFirst();
+  return namesake !== undefined;
+}
+
+/**
+ * Refuses a name that an archived state of the same or an unknown lineage once had: taking it would get round the
+ * hold that archiving put on it.
+ *
+ * @throws RestoreRefusedError STATE_ALREADY_EXISTS.
+ */
+export async function refuseArchivedNamesake(
+  db: Kysely<Database>,
+  destination: Destination,
+  lineage: string | null,
+): Promise<void> {
+  if (await hasArchivedNamesake(db, destination, lineage)) {
+    throw alreadyExists(destination, 'as an archived state with the same or an unknown lineage');
+  }
+}
+
+/**
+ * Refuses a lineage that an active state of the environment, other than `except`, already has: two live copies would
+ * manage the same infrastructure.
+ *
+ * @throws RestoreRefusedError LINEAGE_IN_USE.
+ */
+export async function refuseSharedLineage(
+  db: Kysely<Database>,
+  { namespace }: Destination,
+  lineage: string | null,
+  options: { readonly except: string },
+): Promise<void> {
+  if (lineage === null) return;
+  const twin = await db
+    .selectFrom('states')
+    .where('tenant_id', '=', namespace.tenantId)
+    .where(sql<boolean>`starts_with(name, ${namespace.namePrefix})`)
+    .where('lineage', '=', lineage)
+    .where('lifecycle_status', '=', 'active')
+    .where('id', '<>', options.except)
+    .limit(1)
+    .select('id')
+    .executeTakeFirst();
+  if (twin !== undefined) {
+    // The twin's name is not told: the caller may not be allowed to see it.
+    throw new RestoreRefusedError(
+      'LINEAGE_IN_USE',
+      `An active state of this environment already has the lineage ${lineage}: two live copies would manage the same infrastructure. Set \`allowSharedLineage\` to restore a second copy on purpose.`,
+      { inputPath: ['allowSharedLineage'] },
+    );
+  }
+}
+
+/** The lock policy Kilolock gives a state that `kl` creates in this environment (data model 5). */
+export function lockPolicy(namespace: StateNamespace): {
+  readonly exclusiveLocks: boolean;
+  readonly coexistenceMode: 'warn' | 'strict';
+} {
+  const vanilla = namespace.lockDefault === 'vanilla';
+  return { exclusiveLocks: vanilla, coexistenceMode: vanilla ? 'strict' : 'warn' };
+}

@@ -1,0 +1,160 @@
+import { ArchiveError } from '../archive/errors.ts';
+import { versionMemberName } from '../archive/format.ts';
+import type { ArchivedVersion, ArchiveManifest } from '../archive/model.ts';
+import { readStateDocument, type StateDocument } from '../terraform/document.ts';
+import { UnsupportedStateDocumentError } from '../terraform/errors.ts';
+import { HistoryProjector, type ProjectedResource } from '../terraform/projection.ts';
+import type { CarriedSpans } from './carried-spans.ts';
+import { RestoreRefusedError } from './errors.ts';
+import type { WarningCollector } from './report.ts';
+import { SpanAgreement } from './span-agreement.ts';
+import { SpanDerivation } from './span-derivation.ts';
+
+/** Checks that Kilolock can hold each raw state of an archive, and settles its resource spans on the way. */
+export class DocumentChecks {
+  readonly #manifest: ArchiveManifest;
+  readonly #carried: CarriedSpans;
+  readonly #warnings: WarningCollector;
+  readonly #projector = new HistoryProjector('terraform');
+  readonly #derivation: SpanDerivation;
+  readonly #agreement: SpanAgreement;
+  #derivedSpans: SpanDerivation | null = null;
+  #outputs = 0;
+  #managedInstances = 0;
+  #afterCurrent = 0;
+
+  /** @param carried the spans of the same archive, read beside the versions. */
+  constructor(manifest: ArchiveManifest, carried: CarriedSpans, warnings: WarningCollector) {
+    this.#manifest = manifest;
+    this.#carried = carried;
+    this.#warnings = warnings;
+    this.#derivation = new SpanDerivation(manifest.state.currentSerial);
+    this.#agreement = new SpanAgreement(manifest.state.currentSerial);
+  }
+
+  /** How many outputs the documents have, over all versions. */
+  get outputs(): number {
+    return this.#outputs;
+  }
+
+  /** Managed resource instances of the current version. */
+  get managedInstances(): number {
+    return this.#managedInstances;
+  }
+
+  /** The spans derived from the raw states, when they have to stand in for those carried; known after `finish`. */
+  get derivedSpans(): SpanDerivation | null {
+    return this.#derivedSpans;
+  }
+
+  /**
+   * Checks the next raw state, in serial order.
+   *
+   * @returns the refusal UNSUPPORTED_STATE_DOCUMENT, naming the serial and the place in the document; null when there is
+   *   none. After a refusal nothing more can be checked.
+   */
+  async check({ serial }: ArchivedVersion, bytes: Buffer): Promise<RestoreRefusedError | null> {
+    const document = readArchivedDocument(serial, bytes);
+    if (document instanceof RestoreRefusedError) return document;
+    const { resources, deposedAddresses } = this.#projector.project(document);
+    this.#derivation.apply(serial, resources);
+    await this.#compareWithCarried(serial, resources);
+    for (const _ of document.outputs()) this.#outputs += 1;
+    const { currentSerial } = this.#manifest.state;
+    if (serial > currentSerial) this.#afterCurrent += 1;
+    if (serial === currentSerial) {
+      for (const { mode } of document.instances()) if (mode === 'managed') this.#managedInstances += 1;
+    }
+    this.#warnOf(serial, document, deposedAddresses);
+    return null;
+  }
+
+  /** To be called once, after the last version. */
+  finish(hasCarriedSpans: boolean): void {
+    this.#derivation.finish();
+    const { counts, state } = this.#manifest;
+    const disagreement = hasCarriedSpans ? this.#agreement.disagreement : 'the archive carries none';
+    if (disagreement !== null && (counts.resources > 0 || this.#derivation.count > 0)) {
+      this.#derivedSpans = this.#derivation;
+      this.#warnings.add(
+        'RESOURCE_SPANS_DERIVED',
+        `The resource spans are derived from the raw states, each instance hashed as Terraform writes it: ${disagreement}.`,
+      );
+    } else if (this.#agreement.otherHashes > 0) {
+      this.#warnings.add(
+        'RESOURCE_HASHES_KEPT',
+        `${this.#agreement.otherHashes} resource spans keep a hash of another spelling than Terraform's, as Kilolock recorded it.`,
+      );
+    }
+    if (this.#afterCurrent > 0) {
+      this.#warnings.add(
+        'CURRENT_IS_NOT_LAST',
+        `The current version is serial ${state.currentSerial}, and ${this.#afterCurrent} versions have higher serials; the open resource rows are those of the current version.`,
+      );
+    }
+  }
+
+  async #compareWithCarried(
+    serial: bigint,
+    resources: ReadonlyMap<string, ProjectedResource>,
+  ): Promise<void> {
+    if (this.#agreement.disagreement !== null) return;
+    try {
+      const { begun, passedOver } = await this.#carried.take(serial);
+      if (passedOver > 0) {
+        this.#agreement.disagree(`${passedOver} spans before serial ${serial} begin at no version`);
+      }
+      this.#agreement.check(serial, begun, resources);
+    } catch (error) {
+      // The reading of the versions comes upon the same fault, and knows best how to name it.
+      if (!(error instanceof ArchiveError)) throw error;
+      this.#agreement.disagree('they cannot be read');
+    }
+  }
+
+  #warnOf(serial: bigint, document: StateDocument, deposedAddresses: readonly string[]): void {
+    if (document.serial !== serial) {
+      this.#warn(serial, 'SERIAL_MISMATCH', `the document says serial ${document.serial}; both are kept.`);
+    }
+    if (!this.#isOwnLineage(document.lineage)) {
+      this.#warn(serial, 'LINEAGE_MISMATCH', "the document's lineage is not the state's; both are kept.");
+    }
+    for (const address of deposedAddresses) {
+      this.#warn(
+        serial,
+        'DEPOSED_INSTANCE',
+        `${address} has a deposed object beside its current one; as in Kilolock, the one written later stands in \`resources\`. The raw state keeps both.`,
+      );
+    }
+  }
+
+  /** An empty lineage is what a genesis document and some delta commits have (data model 2.4). */
+  #isOwnLineage(lineage: string): boolean {
+    const { state } = this.#manifest;
+    return lineage === '' || state.lineage === null || canonicalUuid(lineage) === state.lineage;
+  }
+
+  #warn(serial: bigint, code: string, message: string): void {
+    this.#warnings.add(code, `Serial ${serial}: ${message}`, serial);
+  }
+}
+
+/** The raw state of an archive as a document, or the refusal UNSUPPORTED_STATE_DOCUMENT that says why it is none. */
+function readArchivedDocument(serial: bigint, bytes: Buffer): StateDocument | RestoreRefusedError {
+  try {
+    return readStateDocument(bytes);
+  } catch (error) {
+    if (!(error instanceof UnsupportedStateDocumentError)) throw error;
+    return new RestoreRefusedError(
+      'UNSUPPORTED_STATE_DOCUMENT',
+      `The raw state of serial ${serial} (${versionMemberName(serial)}) cannot be held by Kilolock: at ${error.path}, ${error.reason}.`,
+      { cause: error },
+    );
+  }
+}
+
+// PostgreSQL accepts a uuid in braces, in capitals and with other hyphens; the column holds it in one form.
+function canonicalUuid(text: string): string {
+  const digits = text.toLowerCase().replace(/[{}-]/g, '');
+  return digits.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
+}

@@ -1,0 +1,30 @@
+/** Why the destination, or what was to be restored, was refused. Codes as in the GraphQL schema. */
+export type RestoreRefusalCode =
+  | 'CONFIRMATION_MISMATCH'
+  | 'INVALID_INPUT'
+  | 'LINEAGE_IN_USE'
+  | 'QUOTA_EXCEEDED'
+  | 'STALE_DESTINATION'
+  | 'STATE_ALREADY_EXISTS'
+  | 'STATE_LOCKED'
+  | 'STATE_NOT_ACTIVE'
+  | 'STATE_NOT_FOUND'
+  | 'UNSUPPORTED_STATE_DOCUMENT';
+
+/** A restore or a snapshot import that was refused; nothing was written. */
+export class RestoreRefusedError extends Error {
+  override readonly name = 'RestoreRefusedError';
+  readonly code: RestoreRefusalCode;
+  /** The input field it is about, from the mutation's `input` down; null when it is about the file. */
+  readonly inputPath: readonly string[] | null;
+
+  constructor(
+    code: RestoreRefusalCode,
+    message: string,
+    options: { inputPath?: readonly string[]; cause?: unknown } = {},
+  ) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.code = code;
+    this.inputPath = options.inputPath ?? null;
+  }
+}

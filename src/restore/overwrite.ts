@@ -1,0 +1,141 @@
+import { type Kysely, sql } from 'kysely';
+import type { Database } from '../database/types.ts';
+import type { Destination } from './destination.ts';
+import { RestoreRefusedError } from './errors.ts';
+
+/** The state whose history an overwrite replaces. */
+export interface ReplacedState {
+  readonly id: string;
+  /** Where its pointer stands, and how many versions it has; null when it has none. */
+  readonly current: { readonly serial: bigint; readonly versions: number } | null;
+}
+
+/** What the caller says the destination is. */
+export interface OverwriteConfirmation {
+  readonly confirmName: string;
+  /** Null: the caller expects a state without a version. */
+  readonly expectedCurrentSerial: bigint | null;
+}
+
+/**
+ * Finds the state to overwrite, when it is just what the caller confirmed and nothing is at work on it.
+ *
+ * @param options.lock locks the row until the end of the transaction: Kilolock's writers wait for it (data model 2.5).
+ * @throws RestoreRefusedError CONFIRMATION_MISMATCH, STATE_NOT_FOUND, STATE_NOT_ACTIVE, STALE_DESTINATION or STATE_LOCKED.
+ */
+export async function findReplaced(
+  db: Kysely<Database>,
+  destination: Destination,
+  confirmation: OverwriteConfirmation,
+  options: { readonly lock: boolean } = { lock: false },
+): Promise<ReplacedState> {
+  const { namespace, name, label } = destination;
+  if (confirmation.confirmName !== label) {
+    throw new RestoreRefusedError(
+      'CONFIRMATION_MISMATCH',
+      `confirmName is not the name of the state to overwrite, ${JSON.stringify(label)}. Nothing was touched.`,
+      { inputPath: ['confirmName'] },
+    );
+  }
+  const state = await db
+    .selectFrom('states')
+    .where('tenant_id', '=', namespace.tenantId)
+    .where('name', '=', name)
+    .select(['id', 'lifecycle_status as lifecycleStatus', 'current_version_id as currentVersionId'])
+    // Not FOR UPDATE: the export of the old history has to be able to refer to the row meanwhile.
+    .$if(options.lock, (query) => query.forNoKeyUpdate())
+    .executeTakeFirst();
+  if (state === undefined) {
+    throw new RestoreRefusedError(
+      'STATE_NOT_FOUND',
+      `There is no state ${JSON.stringify(label)} to overwrite; restore it without OVERWRITE.`,
+      { inputPath: ['name'] },
+    );
+  }
+  if (state.lifecycleStatus !== 'active') {
+    throw new RestoreRefusedError(
+      'STATE_NOT_ACTIVE',
+      `The state ${JSON.stringify(label)} is ${state.lifecycleStatus}; restore it in Kilolock first.`,
+      { inputPath: ['name'] },
+    );
+  }
+  const current =
+    state.currentVersionId === null ? null : await readCurrent(db, state.id, state.currentVersionId);
+  if ((current?.serial ?? null) !== confirmation.expectedCurrentSerial) {
+    throw new RestoreRefusedError(
+      'STALE_DESTINATION',
+      `The state ${JSON.stringify(label)} stands at ${current === null ? 'no version' : `serial ${current.serial}`}, not where you expected it. Look at it again. Nothing was touched.`,
+      { inputPath: ['expectedCurrentSerial'] },
+    );
+  }
+  await refuseBusy(db, state.id, label);
+  return { id: state.id, current };
+}
+
+async function readCurrent(
+  db: Kysely<Database>,
+  stateId: string,
+  versionId: string,
+): Promise<{ serial: bigint; versions: number }> {
+  const row = await db
+    .selectFrom('state_versions as version')
+    .where('version.id', '=', versionId)
+    .select((select) => [
+      'version.serial',
+      select
+        .selectFrom('state_versions as sibling')
+        .where('sibling.state_id', '=', stateId)
+        .select((count) => count.fn.countAll<string>().as('count'))
+        .as('versions'),
+    ])
+    .executeTakeFirstOrThrow();
+  return { serial: BigInt(row.serial), versions: Number(row.versions) };
+}
+
+/** Whatever would go on working on the history that is to be replaced (data model 5). */
+async function refuseBusy(db: Kysely<Database>, stateId: string, label: string): Promise<void> {
+  const { rows } = await sql<{ what: string }>`
+    select 'it is locked by ' || coalesce(nullif(who, ''), lock_id) as what from state_locks where state_id = ${stateId}
+    union all
+    select 'an apply is running' from apply_runs where state_id = ${stateId} and status = 'running'
+    union all
+    select 'a refresh is running' from refresh_runs where state_id = ${stateId} and status = 'running'
+    union all
+    select 'resources are reserved by ' || holder from resource_reservations
+    where state_id = ${stateId} and expires_at > now()
+    limit 1
+  `.execute(db);
+  const [first] = rows;
+  if (first === undefined) return;
+  throw new RestoreRefusedError(
+    'STATE_LOCKED',
+    `The state ${JSON.stringify(label)} is in use: ${first.what}. Nothing was touched; try again when that is over.`,
+    { inputPath: ['name'] },
+  );
+}
+
+/**
+ * Removes everything that hangs on a state but the row itself. Its audit events stay on record without a state, as
+ * after Kilolock's own deletion (data model 6).
+ */
+export async function clearReplacedHistory(db: Kysely<Database>, stateId: string): Promise<void> {
+  await db.updateTable('events').set({ state_id: null }).where('state_id', '=', stateId).execute();
+  await db.updateTable('states').set({ current_version_id: null }).where('id', '=', stateId).execute();
+  await db
+    .deleteFrom('state_archive.version_digest')
+    .where('state_version_id', 'in', (select) =>
+      select.selectFrom('state_versions').where('state_id', '=', stateId).select('id'),
+    )
+    .execute();
+  // In this order: runs and tags refer to versions and hinder their deletion (data model 1.3, 1.9).
+  for (const table of [
+    'resource_reservations',
+    'apply_runs',
+    'refresh_runs',
+    'state_version_tags',
+    'resources',
+    'state_versions',
+  ] as const) {
+    await db.deleteFrom(table).where('state_id', '=', stateId).execute();
+  }
+}

@@ -1,0 +1,209 @@
+import { randomInt, randomUUID } from 'node:crypto';
+import { type Kysely, sql } from 'kysely';
+import { v5 as uuidv5 } from 'uuid';
+import type { ArchivedState } from '../archive/model.ts';
+import type { Database } from '../database/types.ts';
+import {
+  type Destination,
+  lockPolicy,
+  refuseArchivedNamesake,
+  refuseSharedLineage,
+  refuseTakenName,
+} from './destination.ts';
+import { clearReplacedHistory, findReplaced, type ReplacedState } from './overwrite.ts';
+
+/** What to do about a destination that is taken. */
+export type ConflictPolicy =
+  | { readonly kind: 'REFUSE' }
+  /** Restore as an archived state beside whatever is there, under Kilolock's name for archived states. */
+  | { readonly kind: 'ARCHIVED_COPY' }
+  /** Replace the history that is there, when it is the one the caller means: compare and swap. */
+  | {
+      readonly kind: 'OVERWRITE';
+      readonly confirmName: string;
+      readonly expectedCurrentSerial: bigint | null;
+    };
+
+/** How a restore places its history. */
+export type PlacementOutcome = 'CREATED' | 'ARCHIVED_COPY' | 'REPLACED';
+
+/** What placing depends on besides the destination. */
+export interface PlacementRequest {
+  readonly destination: Destination;
+  readonly onConflict: ConflictPolicy;
+  /** Whether a second active state of the archive's lineage is wanted. */
+  readonly allowSharedLineage: boolean;
+}
+
+/** The state row a history will hang on. */
+export interface Placement {
+  readonly outcome: PlacementOutcome;
+  /** Where the history goes: the destination asked for, or the name of the archived copy. */
+  readonly destination: Destination;
+  readonly stateId: string;
+  /** The namespace new ids are made in. */
+  readonly idNamespace: string;
+  /** The history that goes, for REPLACED. */
+  readonly replaced: ReplacedState | null;
+}
+
+/**
+ * Settles where a history goes, and refuses what stands against it. Reads only; {@link claimPlace} does the same again
+ * under lock.
+ *
+ * @throws RestoreRefusedError.
+ */
+export async function findPlace(
+  db: Kysely<Database>,
+  request: PlacementRequest,
+  archived: Pick<ArchivedState, 'lineage'>,
+): Promise<Placement> {
+  const { destination, onConflict } = request;
+  if (onConflict.kind === 'OVERWRITE') {
+    const replaced = await findReplaced(db, destination, onConflict);
+    await refuseRivals(db, request, archived.lineage, replaced.id);
+    // Rows of an earlier overwrite with the same archive may still be referred to: their ids must not come again.
+    const idNamespace = uuidv5(randomUUID(), replaced.id);
+    return { outcome: 'REPLACED', destination, stateId: replaced.id, idNamespace, replaced };
+  }
+  const stateId = randomUUID();
+  const isCopy = onConflict.kind === 'ARCHIVED_COPY';
+  const placement: Placement = {
+    outcome: isCopy ? 'ARCHIVED_COPY' : 'CREATED',
+    destination: isCopy ? archivedDestination(destination) : destination,
+    stateId,
+    idNamespace: stateId,
+    replaced: null,
+  };
+  await refuseTakenName(db, placement.destination);
+  if (!isCopy) {
+    await refuseArchivedNamesake(db, destination, archived.lineage);
+    await refuseRivals(db, request, archived.lineage, stateId);
+  }
+  return placement;
+}
+
+/** Who restores, for the record on the state row. */
+export interface Claimant {
+  readonly actor: string;
+  readonly operationId: string;
+  /** Called with the row locked and the old history still there; what it throws ends the restore. */
+  readonly archiveReplaced: (replaced: ReplacedState) => Promise<void>;
+}
+
+/**
+ * Takes the place: inserts the state row, or locks the one there is, has its history archived, and clears it. Checks
+ * everything again that may have changed since {@link findPlace}. A taken name comes out as PostgreSQL's own unique
+ * violation of `states_tenant_name_key`.
+ *
+ * @param currentVersionId the version the pointer will stand at; its foreign key is checked at the commit (data model 1.1).
+ * @throws RestoreRefusedError.
+ */
+export async function claimPlace(
+  db: Kysely<Database>,
+  placement: Placement,
+  request: PlacementRequest,
+  archived: ArchivedState,
+  currentVersionId: string,
+  claimant: Claimant,
+): Promise<void> {
+  const { outcome, destination, stateId } = placement;
+  if (outcome === 'REPLACED') {
+    if (request.onConflict.kind !== 'OVERWRITE') throw new Error('Only an overwrite replaces a history.');
+    const replaced = await findReplaced(db, destination, request.onConflict, { lock: true });
+    await refuseRivals(db, request, archived.lineage, stateId);
+    if (replaced.current !== null) await claimant.archiveReplaced(replaced);
+    await clearReplacedHistory(db, stateId);
+    await db
+      .updateTable('states')
+      .set({
+        lineage: archived.lineage,
+        current_version_id: currentVersionId,
+        created_at: archived.createdAt,
+        updated_at: sql`now()`,
+      })
+      .where('id', '=', stateId)
+      .execute();
+    return;
+  }
+  const policy = lockPolicy(destination.namespace);
+  await db
+    .insertInto('states')
+    .values({
+      id: stateId,
+      tenant_id: destination.namespace.tenantId,
+      name: destination.name,
+      lineage: archived.lineage,
+      current_version_id: currentVersionId,
+      created_at: archived.createdAt,
+      exclusive_locks: policy.exclusiveLocks,
+      coexistence_mode: policy.coexistenceMode,
+      ...(outcome === 'ARCHIVED_COPY'
+        ? {
+            lifecycle_status: 'archived' as const,
+            lifecycle_changed_at: sql<string>`now()`,
+            lifecycle_changed_by: claimant.actor,
+            lifecycle_reason: `restored as an archived copy by operation ${claimant.operationId}`,
+          }
+        : { lifecycle_status: 'active' as const }),
+    })
+    .execute();
+  if (outcome === 'CREATED') {
+    await refuseArchivedNamesake(db, destination, archived.lineage);
+    await refuseRivals(db, request, archived.lineage, stateId);
+  }
+}
+
+/**
+ * Refuses a lineage another active state has. Inside a transaction it also keeps others from restoring the same lineage
+ * until the end; outside of one it is a look.
+ */
+async function refuseRivals(
+  db: Kysely<Database>,
+  { destination, allowSharedLineage }: PlacementRequest,
+  lineage: string | null,
+  ownStateId: string,
+): Promise<void> {
+  if (allowSharedLineage || lineage === null) return;
+  const rivals = `${destination.namespace.tenantId}/${lineage}`;
+  await sql`select pg_advisory_xact_lock(hashtextextended(${rivals}, 0))`.execute(db);
+  await refuseSharedLineage(db, destination, lineage, { except: ownStateId });
+}
+
+// Kilolock's form of the name of an archived state: `--archived-<adjective>-<noun>-<2 hex>` behind the last segment
+// (data model 8). The words are our own.
+const ADJECTIVES = [
+  'amber',
+  'brave',
+  'calm',
+  'deep',
+  'early',
+  'faint',
+  'green',
+  'hollow',
+  'late',
+  'mild',
+  'old',
+  'quiet',
+];
+const NOUNS = [
+  'anchor',
+  'beacon',
+  'cedar',
+  'delta',
+  'ember',
+  'field',
+  'grove',
+  'harbor',
+  'island',
+  'lantern',
+  'meadow',
+  'river',
+];
+
+function archivedDestination({ namespace, label, name }: Destination): Destination {
+  const pick = (words: readonly string[]) => words[randomInt(words.length)] ?? '';
+  const hex = randomInt(256).toString(16).padStart(2, '0');
+  const suffix = `--archived-${pick(ADJECTIVES)}-${pick(NOUNS)}-${hex}`;
+  return { namespace, label: label + suffix, name: name + suffix };
+}

@@ -1,0 +1,109 @@
+import type { Kysely } from 'kysely';
+import type { VerifiedArchive } from '../archive/reader.ts';
+import type { Database } from '../database/types.ts';
+import { CarriedSpans } from './carried-spans.ts';
+import { DocumentChecks } from './document-checks.ts';
+import type { RestoreRefusedError } from './errors.ts';
+import { findPlace, type Placement } from './placement.ts';
+import { refuseOverQuota } from './quota.ts';
+import { type RestoreReport, WarningCollector } from './report.ts';
+import { archiveMembers, type RestoreRequest, readRawState } from './restore-request.ts';
+import type { SpanDerivation } from './span-derivation.ts';
+
+/** A restore that nothing known stands against: the whole archive was checked, nothing was written. */
+export interface RestorePlan {
+  readonly request: RestoreRequest;
+  readonly archive: VerifiedArchive;
+  readonly placement: Placement;
+  /** The resource spans derived from the raw states; null: those the archive carries agree with them and are taken. */
+  readonly derivedSpans: SpanDerivation | null;
+  /** Managed resource instances of the current version: what quotas count. */
+  readonly managedInstances: number;
+  readonly report: RestoreReport;
+}
+
+/** How far the check of an archive is. */
+export interface CheckProgress {
+  readonly versions: number;
+  readonly bytes: bigint;
+}
+
+/**
+ * Verifies the whole archive, checks that Kilolock can hold every document in it, and that the destination is free.
+ * Reads the database, writes nothing.
+ *
+ * @param onProgress called after each raw state that was checked.
+ * @throws ArchiveError when the file is not a whole, sound archive.
+ * @throws RestoreRefusedError when a document cannot be held or the destination is refused.
+ */
+export async function planRestore(
+  db: Kysely<Database>,
+  request: RestoreRequest,
+  onProgress: (progress: CheckProgress) => void,
+): Promise<RestorePlan> {
+  const warnings = new WarningCollector();
+  const { archive, checks } = await checkArchive(request, warnings, onProgress);
+  const { state, counts } = archive.manifest;
+  const placement = await findPlace(db, request, state);
+  const { destination, outcome, stateId, replaced } = placement;
+  await refuseOverQuota(db, destination.namespace, checks.managedInstances, stateId);
+  return {
+    request,
+    archive,
+    placement,
+    derivedSpans: checks.derivedSpans,
+    managedInstances: checks.managedInstances,
+    report: {
+      dryRun: request.dryRun,
+      outcome,
+      name: destination.label,
+      replacedVersions: replaced?.current?.versions ?? 0,
+      sourceName: state.label,
+      sourceStateId: state.id,
+      versions: counts.versions,
+      tags: counts.tags,
+      events: counts.events,
+      resourceSpans: checks.derivedSpans?.count ?? counts.resources,
+      resourceSpansDerived: checks.derivedSpans !== null,
+      outputs: checks.outputs,
+      rawBytes: archive.rawBytes,
+      warnings: warnings.list(),
+    },
+  };
+}
+
+async function checkArchive(
+  request: RestoreRequest,
+  warnings: WarningCollector,
+  onProgress: (progress: CheckProgress) => void,
+): Promise<{ archive: VerifiedArchive; checks: DocumentChecks }> {
+  const carried = new CarriedSpans(request);
+  try {
+    const members = archiveMembers(request);
+    let checks: DocumentChecks | null = null;
+    let refusal: RestoreRefusedError | null = null;
+    let versions = 0;
+    let bytes = 0n;
+    let step = await members.next();
+    while (!step.done) {
+      const member = step.value;
+      if (member.kind === 'manifest') checks = new DocumentChecks(member.manifest, carried, warnings);
+      if (member.kind === 'version') {
+        const rawState = await readRawState(member.content, member.byteLength);
+        // Until the sums at the end agree, a bad document may be a damaged file: that would be the truer answer.
+        if (refusal === null) refusal = (await checks?.check(member.version, rawState)) ?? null;
+        versions += 1;
+        bytes += BigInt(member.byteLength);
+        onProgress({ versions, bytes });
+      }
+      step = await members.next();
+    }
+    if (checks === null) throw new Error('An archive was read to its end without a manifest.');
+    if (refusal !== null) throw refusal;
+    checks.finish(step.value.hasResources);
+    for (const { code, message } of step.value.warnings) warnings.add(code, message);
+    return { archive: step.value, checks };
+  } finally {
+    await carried.close();
+  }
+}

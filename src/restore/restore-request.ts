@@ -1,0 +1,53 @@
+import { createReadStream } from 'node:fs';
+import type { ArchiveLimits } from '../archive/format.ts';
+import type { ArchiveManifest } from '../archive/model.ts';
+import { type ArchiveMember, readArchive, type VerifiedArchive } from '../archive/reader.ts';
+import type { PlacementRequest } from './placement.ts';
+
+/** What is to be restored, and where. */
+export interface RestoreRequest extends PlacementRequest {
+  /** The archive; the file must not change until the restore is over. */
+  readonly archivePath: string;
+  /** What the archive may cost to read. */
+  readonly limits: ArchiveLimits;
+  readonly dryRun: boolean;
+  /** Ends the work early; nothing is left behind. */
+  readonly signal: AbortSignal;
+}
+
+/** The members of the archive, verified as they are read; see {@link readArchive}. */
+export function archiveMembers({
+  archivePath,
+  limits,
+  signal,
+}: Pick<RestoreRequest, 'archivePath' | 'limits' | 'signal'>): AsyncGenerator<
+  ArchiveMember,
+  VerifiedArchive,
+  void
+> {
+  return readArchive(createReadStream(archivePath, { signal }), limits);
+}
+
+/**
+ * The manifest of an archive, read from its beginning: what the file claims to be, before it is verified.
+ *
+ * @throws ArchiveError when the file does not begin as an archive.
+ */
+export async function readManifest(path: string, limits: ArchiveLimits): Promise<ArchiveManifest> {
+  const { signal } = new AbortController();
+  for await (const member of archiveMembers({ archivePath: path, limits, signal })) {
+    if (member.kind === 'manifest') return member.manifest;
+  }
+  throw new Error('An archive was read to its end without a manifest.');
+}
+
+/** One raw state whole, out of a member that holds `byteLength` bytes of it. */
+export async function readRawState(content: AsyncIterable<Uint8Array>, byteLength: number): Promise<Buffer> {
+  const bytes = Buffer.allocUnsafe(byteLength);
+  let at = 0;
+  for await (const chunk of content) {
+    bytes.set(chunk, at);
+    at += chunk.byteLength;
+  }
+  return bytes;
+}

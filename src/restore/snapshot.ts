@@ -1,0 +1,197 @@
+import { type Kysely, sql } from 'kysely';
+import {
+  type DatabaseSession,
+  inTransaction,
+  type KilolockDatabase,
+  microsecondTime,
+} from '../database/connection.ts';
+import type { Database } from '../database/types.ts';
+import { findLockHolders } from '../history/versions.ts';
+import { readStateDocument, type StateDocument } from '../terraform/document.ts';
+import { UnsupportedStateDocumentError } from '../terraform/errors.ts';
+import { ResourceLifecycle } from '../terraform/lifecycle.ts';
+import { projectResources } from '../terraform/projection.ts';
+import { type Destination, hasArchivedNamesake, lockPolicy } from './destination.ts';
+import { RestoreRefusedError } from './errors.ts';
+import { deriveOutputs } from './outputs.ts';
+import { refuseOverQuota } from './quota.ts';
+import { insertResourceRows } from './resource-rows.ts';
+
+/** The values Kilolock's own import endpoint takes for a version's source (data model 2.1). */
+export const SNAPSHOT_SOURCES = ['import', 'apply', 'refresh', 'unknown'] as const;
+export type SnapshotSource = (typeof SNAPSHOT_SOURCES)[number];
+
+/** A raw state document to append. */
+export interface Snapshot {
+  /** The document's bytes. */
+  readonly document: Buffer;
+  readonly source: SnapshotSource;
+  /** Who appends it, as the credential names them; becomes the version's `created_by`. */
+  readonly actor: string;
+}
+
+/**
+ * Appends one document as the next version of a state, creating the state when it is new, the way Kilolock's own write
+ * path does (data model 2.5): serial MAX + 1 in the column and in the document, lineage kept when there is one, resource
+ * rows, outputs, pointer and `state_write` event, all in one transaction.
+ *
+ * @throws RestoreRefusedError UNSUPPORTED_STATE_DOCUMENT, STATE_NOT_ACTIVE, STATE_LOCKED or QUOTA_EXCEEDED.
+ */
+export async function appendSnapshot(
+  database: KilolockDatabase,
+  destination: Destination,
+  snapshot: Snapshot,
+): Promise<{ stateId: string; serial: bigint }> {
+  const document = readSnapshot(snapshot.document);
+  return inTransaction(database, 'read-write', async (session) => {
+    const { db } = session;
+    const state = await lockStateRow(db, destination, document);
+    const managed = [...document.instances()].filter(({ mode }) => mode === 'managed').length;
+    await refuseOverQuota(db, destination.namespace, managed, state.id);
+    const version = await insertVersion(db, destination, state.id, document, snapshot);
+    await projectVersion(session, destination, state.id, version, document);
+    await db
+      .updateTable('states')
+      .set({ current_version_id: version.id, updated_at: sql`now()` })
+      .where('id', '=', state.id)
+      .execute();
+    await db
+      .insertInto('events')
+      .values({
+        tenant_id: destination.namespace.tenantId,
+        kind: 'state_write',
+        state_id: state.id,
+        state_version_id: version.id,
+        actor: snapshot.actor,
+        // A serial is a JSON number in Kilolock's events; the text keeps all of its digits.
+        payload: `{"source": ${JSON.stringify(snapshot.source)}, "serial": ${version.serial}}`,
+      })
+      .execute();
+    return { stateId: state.id, serial: version.serial };
+  });
+}
+
+function readSnapshot(bytes: Buffer): StateDocument {
+  try {
+    return readStateDocument(bytes);
+  } catch (error) {
+    if (!(error instanceof UnsupportedStateDocumentError)) throw error;
+    throw new RestoreRefusedError(
+      'UNSUPPORTED_STATE_DOCUMENT',
+      `Kilolock cannot hold this document: at ${error.path}, ${error.reason}.`,
+      { cause: error },
+    );
+  }
+}
+
+/** Creates the state row or locks the one there is: either way other writers wait until this one has ended. */
+async function lockStateRow(
+  db: Kysely<Database>,
+  destination: Destination,
+  document: StateDocument,
+): Promise<{ id: string }> {
+  const { namespace, name, label } = destination;
+  const policy = lockPolicy(namespace);
+  const lineage = document.lineage === '' ? null : document.lineage;
+  const state = await db
+    .insertInto('states')
+    .values({
+      tenant_id: namespace.tenantId,
+      name,
+      lineage,
+      exclusive_locks: policy.exclusiveLocks,
+      coexistence_mode: policy.coexistenceMode,
+    })
+    .onConflict((conflict) =>
+      conflict
+        .columns(['tenant_id', 'name'])
+        .doUpdateSet((row) => ({ lineage: row.fn.coalesce('states.lineage', 'excluded.lineage') })),
+    )
+    .returning(['id', 'lineage', 'lifecycle_status as lifecycleStatus', sql<boolean>`xmax = 0`.as('isNew')])
+    .executeTakeFirstOrThrow();
+  const held = state.isNew && (await hasArchivedNamesake(db, destination, state.lineage));
+  if (state.lifecycleStatus !== 'active' || held) {
+    throw new RestoreRefusedError(
+      'STATE_NOT_ACTIVE',
+      `The state ${JSON.stringify(label)} is ${held ? 'archived' : state.lifecycleStatus}; restore it in Kilolock first.`,
+      { inputPath: ['name'] },
+    );
+  }
+  const holder = (await findLockHolders(db, [state.id])).get(state.id);
+  if (holder !== undefined) {
+    throw new RestoreRefusedError(
+      'STATE_LOCKED',
+      `The state ${JSON.stringify(label)} is locked by ${holder}; try again when the lock is released.`,
+      { inputPath: ['name'] },
+    );
+  }
+  return { id: state.id };
+}
+
+interface InsertedVersion {
+  readonly id: string;
+  readonly serial: bigint;
+  readonly createdAt: string;
+}
+
+async function insertVersion(
+  db: Kysely<Database>,
+  { namespace }: Destination,
+  stateId: string,
+  document: StateDocument,
+  { source, actor }: Snapshot,
+): Promise<InsertedVersion> {
+  const { rows } = await sql<{ id: string; serial: string; createdAt: string }>`
+    insert into state_versions (tenant_id, state_id, serial, terraform_version, raw_state, source, created_by)
+    select ${namespace.tenantId}, ${stateId}, next.serial, ${document.terraformVersion ?? ''},
+      jsonb_set(${document.bytes.toString('utf8')}::jsonb, '{serial}', to_jsonb(next.serial)), ${source}, ${actor}
+    from (
+      select coalesce(max(serial), 0) + 1 as serial from state_versions where state_id = ${stateId}
+    ) next
+    returning id, serial, ${microsecondTime('created_at')} as "createdAt"
+  `.execute(db);
+  const row = rows[0];
+  if (row === undefined) throw new Error('PostgreSQL inserted no version.');
+  return { ...row, serial: BigInt(row.serial) };
+}
+
+async function projectVersion(
+  session: DatabaseSession,
+  { namespace }: Destination,
+  stateId: string,
+  version: InsertedVersion,
+  document: StateDocument,
+): Promise<void> {
+  const { db } = session;
+  const open = await db
+    .selectFrom('resources')
+    .where('state_id', '=', stateId)
+    .where('delete_serial', 'is', null)
+    .select(['address', 'attributes_hash as hash'])
+    .execute();
+  const lifecycle = new ResourceLifecycle(open.map((row) => [row.address, row.hash] as const));
+  const { opened, closed } = lifecycle.apply(
+    version.serial,
+    projectResources(document, 'as-written').resources,
+  );
+  if (closed.length > 0) {
+    await db
+      .updateTable('resources')
+      .set({ delete_serial: version.serial })
+      .where('state_id', '=', stateId)
+      .where('delete_serial', 'is', null)
+      .where(sql<boolean>`address = any(${closed}::text[])`)
+      .execute();
+  }
+  await insertResourceRows(
+    session,
+    { tenantId: namespace.tenantId, stateId },
+    opened.map((resource) => ({
+      resource,
+      createSerial: version.serial,
+      deleteSerial: null,
+      createdAt: version.createdAt,
+    })),
+  );
+  await deriveOutputs(db, { stateId, serial: version.serial });
+}

@@ -1,0 +1,105 @@
+import { join } from 'node:path';
+import type { Logger } from 'pino';
+import { DEFAULT_ARCHIVE_LIMITS } from './archive/format.ts';
+import { loadOrCreateDevelopmentKey } from './auth/development-key.ts';
+import { loadOrCreateLinkSigner } from './auth/links.ts';
+import { createTokenVerifier, type TokenVerifier } from './auth/token-verifier.ts';
+import type { Config } from './config.ts';
+import type { KilolockDatabase } from './database/connection.ts';
+import { isPrepared } from './database/prepare.ts';
+import { createContext, type GraphqlContext } from './graphql/context.ts';
+import { createSchema } from './graphql/schema.ts';
+import { createHttpServer } from './http/server.ts';
+import { openArchiveStore } from './operations/archive-store.ts';
+import { openArchive, removeExpiredArchives } from './operations/downloads.ts';
+import { failInterrupted } from './operations/operation-records.ts';
+import { OperationRunner } from './operations/operation-runner.ts';
+import type { ArchiveServices } from './operations/services.ts';
+
+/** The subgraph, listening. */
+export interface Service {
+  /** Where it listens, such as `http://127.0.0.1:4001`. */
+  readonly url: string;
+  /** Where clients reach it. */
+  readonly publicUrl: string;
+  /**
+   * Shuts down in order: readiness ends, requests at work finish, operations at work are called off and leave nothing
+   * behind. The database is the caller's to close.
+   */
+  close(): Promise<void>;
+}
+
+const OPERATIONS_AT_A_TIME = 4;
+const HOUSEKEEPING_MS = 10 * 60 * 1000;
+const LEFTOVERS_AGE_MS = 24 * 3600 * 1000;
+
+/** Starts the subgraph on a prepared database. */
+export async function startService(
+  config: Config,
+  database: KilolockDatabase,
+  logger: Logger,
+): Promise<Service> {
+  const schema = createSchema();
+  const verifier = await tokenVerifier(config, logger);
+  const runner = new OperationRunner({ database, logger, concurrency: OPERATIONS_AT_A_TIME });
+  const services: ArchiveServices = {
+    database,
+    store: await openArchiveStore(join(config.dataDirectory, 'store')),
+    links: await loadOrCreateLinkSigner(config.dataDirectory),
+    runner,
+    limits: { ...DEFAULT_ARCHIVE_LIMITS, maxArchiveBytes: BigInt(config.maxArchiveBytes) },
+    retentionSeconds: config.archiveRetentionSeconds,
+  };
+  await failInterrupted(database.db);
+  await housekeep(services, logger);
+  const housekeeping = setInterval(() => void housekeep(services, logger), HOUSEKEEPING_MS);
+  housekeeping.unref();
+
+  const { maxInlineUploadBytes } = config;
+  const server = await createHttpServer<GraphqlContext>({
+    schema,
+    authenticate: (authorization) => verifier.verify(authorization),
+    createContext: (request) => createContext({ services, maxInlineUploadBytes, logger }, request),
+    openDownload: (operationId, linkToken) => openArchive(services, operationId, linkToken),
+    isReady: () => isPrepared(database),
+    logger,
+    playground: config.playground,
+    publicUrl: config.publicUrl,
+    maxInlineUploadBytes,
+  });
+  const url = await server.listen({ host: config.host, port: config.port });
+  return {
+    url,
+    publicUrl: config.publicUrl ?? url,
+    async close() {
+      server.startDraining();
+      clearInterval(housekeeping);
+      // First the operations: a request may be waiting for one.
+      await runner.close();
+      await server.close();
+    },
+  };
+}
+
+async function tokenVerifier({ auth, dataDirectory }: Config, logger: Logger): Promise<TokenVerifier> {
+  if (auth.developmentKey) {
+    logger.warn(
+      'Tokens signed with the development key are accepted: whoever can read it can do anything. Set AUTH_DEV_KEY=false where states are real.',
+    );
+  }
+  const { jwksUrl, issuer, audience } = auth;
+  return createTokenVerifier({
+    developmentKey: auth.developmentKey ? await loadOrCreateDevelopmentKey(dataDirectory) : null,
+    jwks: jwksUrl && issuer && audience ? { url: jwksUrl, issuer, audience } : null,
+  });
+}
+
+/** Removes what is past its time, and what a process that died left half done. */
+async function housekeep(services: ArchiveServices, logger: Logger): Promise<void> {
+  try {
+    await removeExpiredArchives(services);
+    await services.store.removeLeftovers(LEFTOVERS_AGE_MS);
+  } catch (error) {
+    logger.warn({ err: error }, 'housekeeping failed; it is tried again later');
+  }
+}

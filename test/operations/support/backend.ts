@@ -1,0 +1,205 @@
+import { randomBytes } from 'node:crypto';
+import { copyFile, chmod, mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { createHash } from 'node:crypto';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import pino from 'pino';
+import { DEFAULT_ARCHIVE_LIMITS } from '../../../src/archive/format.ts';
+import { loadOrCreateLinkSigner } from '../../../src/auth/links.ts';
+import { type Principal, SCOPES } from '../../../src/auth/principal.ts';
+import type { KilolockDatabase } from '../../../src/database/connection.ts';
+import { findNamespace } from '../../../src/history/namespace.ts';
+import type { Caller } from '../../../src/history/states.ts';
+import { openArchiveStore } from '../../../src/operations/archive-store.ts';
+import { exportStateArchive } from '../../../src/operations/export-state-archive.ts';
+import { type ImportRequest, importStateArchive } from '../../../src/operations/import-state-archive.ts';
+import { findOperations, type OperationRecord } from '../../../src/operations/operation-records.ts';
+import { OperationRunner } from '../../../src/operations/operation-runner.ts';
+import type { ArchiveServices } from '../../../src/operations/services.ts';
+import type { OperationOptions } from '../../../src/operations/start-operation.ts';
+import { toUserError, type UserError } from '../../../src/operations/user-error.ts';
+import { createTestDatabase } from '../../support/database.ts';
+
+/** A database and the operations on it, without the HTTP in front. */
+export interface Backend {
+  readonly database: KilolockDatabase;
+  readonly services: ArchiveServices;
+  /** Where archives and files on their way in are kept. */
+  readonly storeDirectory: string;
+  /** Stops the runner, drops the database and removes the files. Call it in `afterAll`. */
+  close(): Promise<void>;
+}
+
+/** Opens a backend on a database of its own, without states. */
+export async function openBackend(): Promise<Backend> {
+  const directory = await mkdtemp(join(tmpdir(), 'state-archive-'));
+  const given = await createTestDatabase();
+  const storeDirectory = join(directory, 'store');
+  const { database } = given;
+  const services: ArchiveServices = {
+    database,
+    store: await openArchiveStore(storeDirectory),
+    links: await loadOrCreateLinkSigner(directory),
+    runner: newRunner(database),
+    limits: DEFAULT_ARCHIVE_LIMITS,
+    retentionSeconds: 3600,
+  };
+  return {
+    database,
+    services,
+    storeDirectory,
+    async close() {
+      await services.runner.close();
+      await given.drop();
+      await rm(directory, { recursive: true, force: true });
+    },
+  };
+}
+
+/** A runner that logs nothing. */
+export function newRunner(database: KilolockDatabase, concurrency = 4): OperationRunner {
+  return new OperationRunner({ database, logger: pino({ level: 'silent' }), concurrency });
+}
+
+/** What a new workspace is made with. */
+export interface WorkspaceOptions {
+  readonly maxStateResources?: number;
+  readonly maxEnvironmentResources?: number;
+  readonly lockDefault?: 'auto' | 'vanilla' | 'kilolock';
+}
+
+/** A new workspace with one environment, and somebody in it who may do everything. */
+export async function createCaller(
+  { database }: Pick<Backend, 'database'>,
+  options: WorkspaceOptions = {},
+): Promise<Caller> {
+  const workspace = `ws_${randomBytes(6).toString('hex')}`;
+  await database.pool.query(
+    `insert into tenants (workspace_id, slug, name, max_state_resources, max_environment_resources)
+     values ($1, $1, $1, $2, $3)`,
+    [workspace, options.maxStateResources ?? 0, options.maxEnvironmentResources ?? 0],
+  );
+  return createEnvironment({ database }, workspace, options);
+}
+
+/** Another environment of a workspace, and somebody in it who may do everything. */
+export async function createEnvironment(
+  { database }: Pick<Backend, 'database'>,
+  workspace: string,
+  options: Pick<WorkspaceOptions, 'lockDefault'> & { environment?: string } = {},
+): Promise<Caller> {
+  const environment = options.environment ?? `env_${randomBytes(6).toString('hex')}`;
+  await database.pool.query(
+    `insert into environments (tenant_id, env_public_id, slug, state_lock_default_mode)
+     select id, $2, $2, $3 from tenants where workspace_id = $1`,
+    [workspace, environment, options.lockDefault ?? 'auto'],
+  );
+  const namespace = await findNamespace(database.db, { workspace, environment });
+  if (namespace === null) throw new Error('The new environment is not there.');
+  return {
+    namespace,
+    principal: {
+      subject: `user@${workspace}`,
+      actor: 'Zoë Öst',
+      scopes: new Set(SCOPES),
+      workspace,
+      environment,
+      statePatterns: null,
+    },
+  };
+}
+
+/** The same caller, with another credential. */
+export function withPrincipal(caller: Caller, changes: Partial<Principal>): Caller {
+  return { ...caller, principal: { ...caller.principal, ...changes } };
+}
+
+const REQUEST_ID = 'request-1';
+const PATIENT: OperationOptions = { waitSeconds: 25, idempotencyKey: null };
+
+/** Exports a state and waits for the end, unless the options say otherwise. Refusals are thrown. */
+export async function runExport(
+  { services }: Pick<Backend, 'services'>,
+  caller: Caller,
+  label: string,
+  options: Partial<OperationOptions> = {},
+): Promise<OperationRecord> {
+  const request = { caller, requestId: REQUEST_ID };
+  const id = await exportStateArchive(services, request, label, { ...PATIENT, ...options });
+  return operationOf({ services }, caller, id);
+}
+
+/** The archive of an export that succeeded. */
+export function archivePath({ services }: Pick<Backend, 'services'>, operation: OperationRecord): string {
+  if (operation.archive?.objectKey == null) {
+    throw new Error(`The export ${operation.status}: ${operation.error?.message}`);
+  }
+  return services.store.pathOf(operation.archive.objectKey);
+}
+
+/** Imports a copy of the file at `path` and waits for the end, unless the input says otherwise. Refusals are thrown. */
+export async function runImport(
+  { services }: Pick<Backend, 'services'>,
+  caller: Caller,
+  path: string,
+  input: Partial<ImportRequest> = {},
+): Promise<OperationRecord> {
+  const staged = services.store.stagingPath();
+  await copyFile(path, staged);
+  await chmod(staged, 0o600);
+  const sha256 = createHash('sha256')
+    .update(await readFile(staged))
+    .digest('hex');
+  const file = { path: staged, sha256, fileName: 'upload.klstate' };
+  const id = await importStateArchive(services, { caller, requestId: REQUEST_ID }, file, {
+    ...PATIENT,
+    label: null,
+    onConflict: { kind: 'REFUSE' },
+    allowSharedLineage: false,
+    dryRun: false,
+    expectedSha256: null,
+    ...input,
+  });
+  return operationOf({ services }, caller, id);
+}
+
+/** An operation as its caller reads it. */
+export async function operationOf(
+  { services }: Pick<Backend, 'services'>,
+  caller: Caller,
+  id: string,
+): Promise<OperationRecord> {
+  const operation = (await findOperations(services.database.db, caller, [id])).get(id);
+  if (operation === undefined) throw new Error(`There is no operation ${id}.`);
+  return operation;
+}
+
+/** The id of the state an operation exported or restored. */
+export function stateIdOf(operation: OperationRecord): string {
+  if (operation.stateId === null) {
+    throw new Error(`The operation ${operation.status}: ${operation.error?.code} ${operation.error?.message}`);
+  }
+  return operation.stateId;
+}
+
+/** Why something was refused, whether before there was an operation or in it. */
+export async function refusalOf(outcome: Promise<OperationRecord>): Promise<UserError> {
+  let operation: OperationRecord;
+  try {
+    operation = await outcome;
+  } catch (error) {
+    const told = toUserError(error);
+    if (told === null) throw error;
+    return told;
+  }
+  if (operation.error === null) throw new Error(`It was not refused: ${operation.status}.`);
+  return operation.error;
+}
+
+/** The names of all files a backend keeps, those of archives and those on their way in. */
+export async function storedFiles({ storeDirectory }: Pick<Backend, 'storeDirectory'>) {
+  return {
+    archives: (await readdir(join(storeDirectory, 'archives'))).sort(),
+    staging: (await readdir(join(storeDirectory, 'staging'))).sort(),
+  };
+}

@@ -1,0 +1,63 @@
+import { randomUUID } from 'node:crypto';
+import { DEFAULT_ARCHIVE_LIMITS } from '../../../src/archive/format.ts';
+import type { DatabaseSession, KilolockDatabase } from '../../../src/database/connection.ts';
+import type { Caller } from '../../../src/history/states.ts';
+import { insertOperation, markRunning } from '../../../src/operations/operation-records.ts';
+import { applyRestore } from '../../../src/restore/apply.ts';
+import { destinationOf } from '../../../src/restore/destination.ts';
+import { planRestore, type RestorePlan } from '../../../src/restore/plan.ts';
+
+/** The plan of a restore into the caller's environment, all checks passed. */
+export async function planOf(
+  { db }: KilolockDatabase,
+  caller: Caller,
+  path: string,
+  label: string,
+  options: { readonly allowSharedLineage?: boolean } = {},
+): Promise<RestorePlan> {
+  const request = {
+    archivePath: path,
+    limits: DEFAULT_ARCHIVE_LIMITS,
+    destination: destinationOf(caller.namespace, label),
+    onConflict: { kind: 'REFUSE' as const },
+    allowSharedLineage: options.allowSharedLineage ?? false,
+    dryRun: false,
+    signal: new AbortController().signal,
+  };
+  return planRestore(db, request, () => {});
+}
+
+/** Records an operation for a restore to belong to, and returns its id. */
+export async function recordImport({ db }: KilolockDatabase, caller: Caller, label: string): Promise<string> {
+  const id = randomUUID();
+  await insertOperation(db, caller, {
+    id,
+    kind: 'IMPORT',
+    label,
+    stateName: caller.namespace.namePrefix + label,
+    stateId: null,
+    requestId: 'request-1',
+    idempotency: null,
+  });
+  await markRunning(db, id);
+  return id;
+}
+
+/** Carries a plan out under a recorded operation. */
+export async function apply(
+  database: KilolockDatabase,
+  plan: RestorePlan,
+  operationId: string,
+  beforeCommit: (session: DatabaseSession, restored: { stateId: string }) => Promise<void> = async () => {},
+): Promise<{ stateId: string }> {
+  const { stateId } = plan.placement;
+  await applyRestore(database, plan, {
+    operationId,
+    actor: 'somebody',
+    eventDetails: {},
+    onProgress: () => {},
+    archiveReplaced: async () => {},
+    beforeCommit: (session) => beforeCommit(session, { stateId }),
+  });
+  return { stateId };
+}
