@@ -1,0 +1,135 @@
+import type { Readable } from 'node:stream';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { type ByteRange, parseRange } from './byte-range.ts';
+import { attachment } from './content-disposition.ts';
+import { describeError } from './error-log.ts';
+import { HttpError } from './http-error.ts';
+import { refuseOtherMethods } from './route-methods.ts';
+
+/** The media type of a `.klstate` file. */
+export const ARCHIVE_MEDIA_TYPE = 'application/vnd.kilolock.state-archive';
+
+/** A file that a link gives access to. */
+export interface Download {
+  /** The name to save it under. */
+  readonly fileName: string;
+  readonly sizeBytes: bigint;
+  /** The digest of the file in lowercase hex; it is the entity tag. */
+  readonly sha256: string;
+  /** Opens the file, or a range of it with both ends included, counted from 0. */
+  read(range?: { start: number; end: number }): Readable;
+  /** Called once when a response with the file's bytes has ended, whole or cut, with how many bytes were handed on. */
+  onServed?(bytes: bigint): Promise<void>;
+}
+
+export interface DownloadRouteOptions {
+  /** Null for whatever reason there is nothing to download; all reasons are answered alike. */
+  openDownload(operationId: string, linkToken: string): Promise<Download | null>;
+}
+
+interface DownloadRequest {
+  Params: { operationId: string };
+  Querystring: { token?: unknown };
+}
+
+/** `GET` and `HEAD /archives/:operationId?token=…`: a finished export by its signed link. */
+export function addDownloadRoute(server: FastifyInstance, options: DownloadRouteOptions): void {
+  server.route<DownloadRequest>({
+    method: ['GET', 'HEAD'],
+    url: '/archives/:operationId',
+    async handler(request, reply) {
+      const { token } = request.query;
+      const download =
+        typeof token === 'string' ? await options.openDownload(request.params.operationId, token) : null;
+      if (download === null) {
+        throw new HttpError(404, 'NOT_FOUND', 'There is nothing to download at this link, or no longer.');
+      }
+      return answer(request, reply, download);
+    },
+  });
+  refuseOtherMethods(server, '/archives/:operationId', ['GET', 'HEAD']);
+}
+
+function answer(request: FastifyRequest, reply: FastifyReply, download: Download): FastifyReply {
+  const etag = `"${download.sha256}"`;
+  const size = Number(download.sizeBytes);
+  reply.headers({
+    etag,
+    'accept-ranges': 'bytes',
+    'cache-control': 'private, no-store',
+    'content-disposition': attachment(download.fileName),
+    'referrer-policy': 'no-referrer',
+  });
+  if (matchesNoneMatch(request.headers['if-none-match'], etag)) return reply.code(304).send();
+
+  const range = requestedRange(request, etag, size);
+  if (range === 'unsatisfiable') {
+    reply.removeHeader('content-disposition');
+    throw new HttpError(
+      416,
+      'RANGE_NOT_SATISFIABLE',
+      `The file holds ${size} bytes; the range begins after them.`,
+      {
+        'content-range': `bytes */${size}`,
+      },
+    );
+  }
+  reply.type(ARCHIVE_MEDIA_TYPE);
+  if (range) {
+    reply.code(206).header('content-range', `bytes ${range.start}-${range.end}/${size}`);
+  }
+  const length = range ? range.end - range.start + 1 : size;
+  reply.header('content-length', length);
+  if (request.method === 'HEAD') return reply.send();
+  const body = range ? download.read(range) : download.read();
+  reportServed(request, reply, body, length, download);
+  return reply.send(body);
+}
+
+/** Range is defined for GET alone, and counts only while `If-Range` names the file there is (RFC 9110, 13.1.5). */
+function requestedRange(
+  request: FastifyRequest,
+  etag: string,
+  size: number,
+): ByteRange | null | 'unsatisfiable' {
+  const { range, 'if-range': ifRange } = request.headers;
+  if (request.method !== 'GET' || range === undefined) return null;
+  if (ifRange !== undefined && ifRange !== etag) return null;
+  return parseRange(range, size);
+}
+
+/** `If-None-Match` compares weakly (RFC 9110, 13.1.2). */
+function matchesNoneMatch(header: string | undefined, etag: string): boolean {
+  if (header === undefined) return false;
+  return header.split(',').some((candidate) => ['*', etag, `W/${etag}`].includes(candidate.trim()));
+}
+
+function reportServed(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  body: Readable,
+  declaredBytes: number,
+  download: Download,
+): void {
+  const { logger } = request.scope;
+  let bytes = 0n;
+  body.on('data', (chunk: Buffer) => {
+    bytes += BigInt(chunk.length);
+  });
+  // Listening set the stream going; nothing may pass before the response is attached.
+  body.pause();
+  body.on('end', () => {
+    if (bytes === BigInt(declaredBytes)) return;
+    logger.error({ bytes: String(bytes), declaredBytes }, 'the archive is shorter or longer than recorded');
+    // Cut, so that the client does not wait for the rest, nor take a part for the whole.
+    reply.raw.destroy();
+  });
+  body.on('error', (error: unknown) => {
+    logger.error({ error: describeError(error) }, 'reading the archive failed');
+  });
+  reply.raw.once('close', () => {
+    download.onServed?.(bytes).catch((error: unknown) => {
+      logger.error({ error: describeError(error) }, 'recording the download failed');
+    });
+  });
+}

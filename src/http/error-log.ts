@@ -1,0 +1,58 @@
+import { GraphQLError } from 'graphql';
+
+/** What the log holds of an error. */
+export interface LoggedError {
+  readonly type: string;
+  readonly message: string;
+  readonly code: string | undefined;
+  readonly stack: string | undefined;
+  readonly cause: LoggedError | undefined;
+}
+
+const MAX_MESSAGE_LENGTH = 500;
+const MAX_CAUSES = 4;
+const URL_CREDENTIALS = /([a-z][a-z0-9+.-]*:\/\/)[^\s/@]*@/gi;
+const LINK_TOKEN = /([?&]token=)[^\s&"']*/gi;
+
+/**
+ * Picks from an error what may be logged: its type, message, code, stack and causes. The rest is left out, because
+ * errors of drivers carry rows (`detail`, `where`) and errors of GraphQL carry the whole query. Credentials in URLs
+ * and link tokens are blotted out.
+ */
+export function describeError(error: unknown, depth = 0): LoggedError {
+  const origin = originalError(error);
+  if (!(origin instanceof Error)) {
+    return {
+      type: typeof origin,
+      message: 'not an Error',
+      code: undefined,
+      stack: undefined,
+      cause: undefined,
+    };
+  }
+  const code = 'code' in origin && typeof origin.code === 'string' ? origin.code : undefined;
+  return {
+    type: origin.name,
+    message: blotSecrets(origin.message).slice(0, MAX_MESSAGE_LENGTH),
+    code,
+    // The stack repeats the message, which may be long: only its frames are kept.
+    stack: origin.stack
+      ?.split('\n')
+      .filter((line) => /^\s+at /.test(line))
+      .join('\n'),
+    cause:
+      origin.cause === undefined || depth >= MAX_CAUSES ? undefined : describeError(origin.cause, depth + 1),
+  };
+}
+
+/** The error that was thrown, under the wrappers GraphQL puts around it to say where. */
+export function originalError(error: unknown): unknown {
+  let origin = error;
+  while (origin instanceof GraphQLError && origin.originalError) origin = origin.originalError;
+  return origin;
+}
+
+/** Blots credentials in URLs and link tokens out of a text for the log. */
+export function blotSecrets(text: string): string {
+  return text.replace(URL_CREDENTIALS, '$1***@').replace(LINK_TOKEN, '$1***');
+}

@@ -1,0 +1,238 @@
+import type { IncomingHttpHeaders } from 'node:http';
+import { MIMEType } from 'node:util';
+import { ApolloServer, type ApolloServerPlugin } from '@apollo/server';
+import {
+  ApolloServerPluginCacheControlDisabled,
+  ApolloServerPluginInlineTraceDisabled,
+  ApolloServerPluginLandingPageDisabled,
+  ApolloServerPluginSchemaReportingDisabled,
+  ApolloServerPluginUsageReportingDisabled,
+} from '@apollo/server/plugin/disabled';
+import { fastifyApolloHandler } from '@as-integrations/fastify';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { GraphQLFormattedError, GraphQLSchema } from 'graphql';
+import type { Logger } from 'pino';
+import type { Principal } from '../auth/principal.ts';
+import { InvalidCredentialError, KeySetUnavailableError } from '../auth/token-verifier.ts';
+import { blotSecrets, describeError, originalError } from './error-log.ts';
+import { HttpError } from './http-error.ts';
+import { receiveJsonBody } from './json-body.ts';
+import { maskError } from './masking.ts';
+import { receiveMultipartBody } from './multipart-body.ts';
+import { requestScope } from './request-scope.ts';
+import { refuseOtherMethods } from './route-methods.ts';
+import { variableCheckPlugin } from './variable-check.ts';
+
+/** Where GraphQL is served. */
+export const GRAPHQL_PATH = '/graphql';
+
+/** The most tokens a GraphQL document may have; parsing stops there. */
+const MAX_DOCUMENT_TOKENS = 15_000;
+/** The largest JSON body of a caller without a credential, in bytes. */
+const MAX_ANONYMOUS_BODY_BYTES = 1024 * 1024;
+/** What a browser does not send to another site without asking first; one of them must be there and not empty. */
+const CSRF_HEADERS = ['apollo-require-preflight', 'x-apollo-operation-name'];
+
+/** What a context is made from. */
+export interface ContextRequest {
+  /** Who calls; null when no credential was given. */
+  readonly principal: Principal | null;
+  /** The id under which the log knows the request. */
+  readonly requestId: string;
+  /** Aborts when the client goes away. */
+  readonly signal: AbortSignal;
+  /** The address clients reach the service at, without a trailing slash. It is never taken from the request. */
+  readonly publicUrl: string;
+}
+
+export interface GraphqlRouteOptions<Context extends { principal: Principal | null }> {
+  readonly schema: GraphQLSchema;
+  /**
+   * @throws InvalidCredentialError for a credential that is not accepted.
+   * @throws KeySetUnavailableError when nobody can tell.
+   */
+  authenticate(authorization: string | undefined): Promise<Principal | null>;
+  createContext(request: ContextRequest): Context;
+  readonly maxInlineUploadBytes: number;
+  readonly playground: boolean;
+}
+
+/**
+ * `POST /graphql`, as JSON or as a multipart request with one file. The credential, the media type and the protection
+ * against cross-site requests are settled before the first byte of the body is looked at.
+ *
+ * @param publicUrl the address clients reach the service at, known once the server listens.
+ */
+export function addGraphqlRoute<Context extends { principal: Principal | null }>(
+  server: FastifyInstance,
+  apollo: ApolloServer<Context>,
+  publicUrl: () => string,
+  options: GraphqlRouteOptions<Context>,
+): void {
+  const handle = fastifyApolloHandler(apollo, {
+    context: async (request: FastifyRequest) => {
+      const { principal, requestId, signal } = request.scope;
+      return options.createContext({ principal, requestId, signal, publicUrl: publicUrl() });
+    },
+  });
+  server.register(async (scoped) => {
+    scoped.removeAllContentTypeParsers();
+    scoped.addContentTypeParser('*', (request: FastifyRequest) =>
+      receiveBody(request, options.maxInlineUploadBytes),
+    );
+    scoped.route({
+      method: 'POST',
+      url: GRAPHQL_PATH,
+      async onRequest(request) {
+        request.scope.principal = await authenticate(request, options);
+        const mediaType = acceptedMediaType(request.headers);
+        if (mediaType === 'multipart/form-data') {
+          refuseCrossSite(request.headers);
+          if (request.scope.principal === null) {
+            throw new HttpError(401, 'UNAUTHENTICATED', 'Authentication is required.', {
+              'www-authenticate': 'Bearer',
+            });
+          }
+        }
+      },
+      handler(request, reply) {
+        return requestScope.run(request.scope, () => Reflect.apply(handle, scoped, [request, reply]));
+      },
+    });
+  });
+  if (options.playground) {
+    server.get(GRAPHQL_PATH, async (request, reply) => {
+      if (request.headers.accept?.includes('text/html')) return reply.redirect('/playground', 302);
+      throw new HttpError(405, 'METHOD_NOT_ALLOWED', 'This address serves POST.', {
+        allow: 'POST',
+      });
+    });
+  }
+  refuseOtherMethods(server, GRAPHQL_PATH, options.playground ? ['POST', 'GET'] : ['POST']);
+}
+
+/** Starts the GraphQL server. Nothing of it depends on the environment, and nothing of it reports to anyone. */
+export async function startApollo<Context extends { principal: Principal | null }>(
+  schema: GraphQLSchema,
+  logger: Logger,
+): Promise<ApolloServer<Context>> {
+  const apollo = new ApolloServer<Context>({
+    schema,
+    introspection: true,
+    csrfPrevention: { requestHeaders: CSRF_HEADERS },
+    allowBatchedHttpRequests: false,
+    persistedQueries: false,
+    includeStacktraceInErrorResponses: false,
+    stopOnTerminationSignals: false,
+    nodeEnv: 'production',
+    parseOptions: { maxTokens: MAX_DOCUMENT_TOKENS },
+    maxRecursiveSelections: true,
+    logger: {
+      debug: () => {},
+      info: () => {},
+      warn: (message: unknown) => logger.warn(blotSecrets(String(message))),
+      error: (message: unknown) => logger.error(blotSecrets(String(message))),
+    },
+    formatError: maskAndLog(logger),
+    plugins: [
+      ApolloServerPluginCacheControlDisabled(),
+      ApolloServerPluginInlineTraceDisabled(),
+      ApolloServerPluginLandingPageDisabled(),
+      ApolloServerPluginSchemaReportingDisabled(),
+      ApolloServerPluginUsageReportingDisabled(),
+      operationNamePlugin(),
+      variableCheckPlugin(),
+    ],
+  });
+  await apollo.start();
+  return apollo;
+}
+
+async function authenticate(
+  request: FastifyRequest,
+  options: Pick<GraphqlRouteOptions<never>, 'authenticate'>,
+): Promise<Principal | null> {
+  try {
+    return await options.authenticate(request.headers.authorization);
+  } catch (error) {
+    if (error instanceof InvalidCredentialError) {
+      request.scope.logger.info({ reason: error.reason }, 'credential refused');
+      throw new HttpError(401, 'UNAUTHENTICATED', error.message, {
+        'www-authenticate': 'Bearer error="invalid_token"',
+      });
+    }
+    if (error instanceof KeySetUnavailableError) {
+      request.scope.logger.error({ reason: error.reason }, 'credentials cannot be verified');
+      throw new HttpError(503, 'NOT_READY', error.message);
+    }
+    throw error;
+  }
+}
+
+function acceptedMediaType(headers: IncomingHttpHeaders): 'application/json' | 'multipart/form-data' {
+  let mediaType: MIMEType | undefined;
+  try {
+    mediaType = new MIMEType(headers['content-type'] ?? '');
+  } catch {
+    // Answered below, with every other type that is not accepted.
+  }
+  if (mediaType?.essence === 'multipart/form-data') return 'multipart/form-data';
+  const charset = mediaType?.params.get('charset')?.toLowerCase();
+  if (mediaType?.essence === 'application/json' && (charset ?? 'utf-8') === 'utf-8')
+    return 'application/json';
+  throw new HttpError(
+    415,
+    'UNSUPPORTED_MEDIA_TYPE',
+    'Send application/json in UTF-8, or multipart/form-data with a file.',
+  );
+}
+
+/** The rule Apollo Server has for JSON, here for multipart: a form on another site can send that type unasked. */
+function refuseCrossSite(headers: IncomingHttpHeaders): void {
+  if (CSRF_HEADERS.some((name) => headers[name])) return;
+  throw new HttpError(
+    400,
+    'BAD_REQUEST',
+    `A multipart request needs a header "${CSRF_HEADERS.join('" or "')}" that is not empty, as proof that no other site's form sent it.`,
+  );
+}
+
+async function receiveBody(request: FastifyRequest, maxInlineUploadBytes: number): Promise<unknown> {
+  if (acceptedMediaType(request.headers) === 'application/json') {
+    const anonymous = request.scope.principal === null;
+    return receiveJsonBody(
+      request.raw,
+      anonymous ? Math.min(MAX_ANONYMOUS_BODY_BYTES, maxInlineUploadBytes) : maxInlineUploadBytes,
+    );
+  }
+  return receiveMultipartBody(request.raw, request.scope.response, maxInlineUploadBytes);
+}
+
+function maskAndLog(logger: Logger) {
+  return (formatted: GraphQLFormattedError, error: unknown): GraphQLFormattedError => {
+    const scope = requestScope.getStore();
+    const { masked, error: answered } = maskError(formatted, error, scope?.requestId ?? 'unknown');
+    const origin = originalError(error);
+    if (masked && !scope?.loggedErrors.has(origin)) {
+      scope?.loggedErrors.add(origin);
+      (scope?.logger ?? logger).error(
+        { error: describeError(error), path: formatted.path },
+        'GraphQL request failed',
+      );
+    }
+    return answered;
+  };
+}
+
+function operationNamePlugin(): ApolloServerPlugin {
+  return {
+    async requestDidStart() {
+      return {
+        async didResolveOperation({ operationName }) {
+          const scope = requestScope.getStore();
+          if (scope && operationName) scope.operationName = operationName.slice(0, 100);
+        },
+      };
+    },
+  };
+}

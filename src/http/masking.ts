@@ -1,0 +1,78 @@
+import { GraphQLError, type GraphQLFormattedError } from 'graphql';
+import { originalError } from './error-log.ts';
+import { INTERNAL_ERROR_MESSAGE } from './http-error.ts';
+
+/**
+ * The codes whose messages are written for callers. An error with another code, or with one of these and not thrown
+ * as a GraphQLError, is answered as INTERNAL: Apollo Server masks nothing by itself.
+ */
+export const PUBLIC_ERROR_CODES: ReadonlySet<string> = new Set([
+  'GRAPHQL_PARSE_FAILED',
+  'GRAPHQL_VALIDATION_FAILED',
+  'OPERATION_RESOLUTION_FAILURE',
+  'PERSISTED_QUERY_NOT_SUPPORTED',
+  'BAD_REQUEST',
+  'BAD_USER_INPUT',
+  'UNAUTHENTICATED',
+  'FORBIDDEN',
+  'PAYLOAD_TOO_LARGE',
+  'UPLOAD_INTERRUPTED',
+]);
+
+const CODES_OF_GRAPHQL: ReadonlySet<string> = new Set([
+  'GRAPHQL_PARSE_FAILED',
+  'GRAPHQL_VALIDATION_FAILED',
+  'BAD_USER_INPUT',
+]);
+
+/**
+ * What a caller is told of a GraphQL error.
+ *
+ * @param formatted the error as Apollo would send it.
+ * @param error what was thrown.
+ * @param requestId put into the answer when the error is masked.
+ * @returns `formatted` with the caller's own values taken out of the message, or one message for everything that is
+ *   not written for callers. `masked` says which; a masked error belongs in the log.
+ */
+export function maskError(
+  formatted: GraphQLFormattedError,
+  error: unknown,
+  requestId: string,
+): { readonly masked: boolean; readonly error: GraphQLFormattedError } {
+  const code = formatted.extensions?.code;
+  const position = {
+    ...(formatted.locations && { locations: formatted.locations }),
+    ...(formatted.path && { path: formatted.path }),
+  };
+  if (
+    typeof code !== 'string' ||
+    !PUBLIC_ERROR_CODES.has(code) ||
+    !(originalError(error) instanceof GraphQLError)
+  ) {
+    return {
+      masked: true,
+      error: { message: INTERNAL_ERROR_MESSAGE, ...position, extensions: { code: 'INTERNAL', requestId } },
+    };
+  }
+  const {
+    stacktrace: _stacktrace,
+    exception: _exception,
+    http: _http,
+    ...extensions
+  } = formatted.extensions ?? {};
+  const message = CODES_OF_GRAPHQL.has(code) ? withoutValues(formatted.message) : formatted.message;
+  return { masked: false, error: { message, ...position, extensions } };
+}
+
+/**
+ * The messages of graphql-js quote the value or the literal they object to, which may be a secret and would end in
+ * the logs of whatever stands between. What is left names the type and, by `locations`, the place.
+ */
+function withoutValues(message: string): string {
+  return message
+    .replace(/^(Variable "\$\w+" got )invalid value [\s\S]*$/, '$1an invalid value.')
+    .replace(/^(Argument "\w+" has )invalid value [\s\S]*$/, '$1an invalid value.')
+    .replace(/^(Expected value of type "[^"]+"), found [\s\S]*$/, '$1.')
+    .replace(/^((?:Enum )?"?\w+"? cannot represent [^:]*): [\s\S]*$/, '$1.')
+    .replace(/\b(String|BlockString|Int|Float|Comment) "[\s\S]*$/, '$1.');
+}

@@ -1,0 +1,277 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { pipeline, type Readable, Transform, type Writable } from 'node:stream';
+import { finished } from 'node:stream/promises';
+import { type FileUpload as LibraryFileUpload, processRequest, Upload } from 'graphql-upload-minimal';
+import { HttpError } from './http-error.ts';
+import { type FileUpload, UploadInterruptedError, UploadTooLargeError } from './upload.ts';
+
+/** The most bytes of each of the fields `operations` and `map`. */
+const MAX_FIELD_BYTES = 1024 * 1024;
+/** What boundaries and part headers may add to the fields and the file. */
+const MAX_FRAMING_BYTES = 64 * 1024;
+const FILE_PATH = 'variables.file';
+
+/**
+ * Receives a GraphQL multipart request with exactly one file, mapped to the variable `file`, and returns as soon as
+ * the operation is known, while the file is still on its way.
+ *
+ * It stands between graphql-upload-minimal and the request, because the library by itself
+ * - sets whatever path the `map` names, built-in prototypes' functions included;
+ * - hands out busboy's raw stream, which ends as if whole when the file is cut at the limit;
+ * - takes a file for whole when the body is malformed after it, or never ends;
+ * - lets busboy's second error go unheard, which ends the process;
+ * - bounds the fields and the file, and not the body.
+ *
+ * Once the response is closed nothing more is received; what has not arrived by then is an UploadInterruptedError to
+ * whoever still reads.
+ *
+ * @param maxFileBytes the largest file that passes.
+ * @returns the `operations` field, with an `Upload` at `variables.file`.
+ * @throws HttpError 400 for a malformed request, 413 for one too large.
+ */
+export async function receiveMultipartBody(
+  request: IncomingMessage,
+  response: ServerResponse,
+  maxFileBytes: number,
+): Promise<unknown> {
+  const maxBodyBytes = maxFileBytes + 2 * MAX_FIELD_BYTES + MAX_FRAMING_BYTES;
+  if (Number(request.headers['content-length'] ?? 0) > maxBodyBytes) throw bodyTooLarge(maxFileBytes);
+
+  let parser: Writable | undefined;
+  let file: Readable | undefined;
+  let refusal: HttpError | undefined;
+  const source = interpose(request, (attached) => {
+    parser = attached;
+    // What a destroyed busboy still makes of the chunk at hand leads to other errors: the first is the one that counts.
+    const refuse = (error: HttpError) => {
+      refusal ??= error;
+      attached.destroy(refusal);
+    };
+    // The library listens once; busboy can fail twice.
+    attached.on('error', () => {});
+    const bodyEnd = finished(attached);
+    bodyEnd.catch(() => {});
+    countBytes(request, maxBodyBytes, () => refuse(bodyTooLarge(maxFileBytes)));
+    const fileKey = guardFields(attached, refuse);
+    attached.prependListener('file', (partName: string, stream: Readable) => {
+      if (fileKey() === undefined) return;
+      if (partName !== fileKey()) {
+        refuse(badRequest('the file part is not the one the "map" field names'));
+        return;
+      }
+      file = guardFile(stream, bodyEnd, maxFileBytes);
+    });
+  });
+
+  let operations: unknown;
+  try {
+    operations = await processRequest(source, response, {
+      maxFieldSize: MAX_FIELD_BYTES + 1,
+      // Busboy takes a file that reaches the limit for truncated: the limit given is one more than the limit meant.
+      maxFileSize: maxFileBytes + 1,
+      maxFiles: 1,
+    });
+  } catch (error) {
+    parser?.destroy();
+    throw refusal ?? asHttpError(error);
+  }
+  guardUpload(operations, () => file, maxFileBytes);
+  response.once('close', () => {
+    if (parser === undefined || parser.destroyed) return;
+    file?.destroy(new UploadInterruptedError('the request was answered before the file was read'));
+    request.unpipe(parser);
+    parser.destroy();
+  });
+  return operations;
+}
+
+/**
+ * The request as the library sees it. The library attaches its parser with `pipe`, which is the one moment at which
+ * the parser can be reached.
+ */
+function interpose(request: IncomingMessage, onParser: (parser: Writable) => void): IncomingMessage {
+  return new Proxy(request, {
+    get(target, property) {
+      if (property === 'pipe') {
+        return (parser: Writable) => {
+          onParser(parser);
+          return target.pipe(parser);
+        };
+      }
+      const value: unknown = Reflect.get(target, property, target);
+      return typeof value === 'function' ? value.bind(target) : value;
+    },
+  });
+}
+
+function countBytes(request: IncomingMessage, maxBytes: number, onExceeded: () => void): void {
+  let bytes = 0;
+  request.on('data', function count(chunk: Buffer) {
+    bytes += chunk.length;
+    if (bytes <= maxBytes) return;
+    request.off('data', count);
+    onExceeded();
+  });
+}
+
+/**
+ * Checks the fields before the library acts on them.
+ *
+ * @returns the name of the file's part, once the `map` field has named it.
+ */
+function guardFields(parser: Writable, refuse: (error: HttpError) => void): () => string | undefined {
+  const libraryListeners = parser.listeners('field');
+  parser.removeAllListeners('field');
+  let operations: string | undefined;
+  let fileKey: string | undefined;
+  parser.on('field', (name: string, value: string, info: { valueTruncated: boolean }) => {
+    try {
+      if (info.valueTruncated) {
+        throw new HttpError(
+          413,
+          'PAYLOAD_TOO_LARGE',
+          `The multipart field "${name}" is larger than the ${MAX_FIELD_BYTES} bytes accepted.`,
+        );
+      }
+      if (name === 'operations') operations = value;
+      if (name === 'map') fileKey = mappedPart(value, operations);
+    } catch (error) {
+      refuse(asHttpError(error));
+      return;
+    }
+    for (const listener of libraryListeners) Reflect.apply(listener, parser, [name, value, info]);
+  });
+  return () => fileKey;
+}
+
+/** The one part the `map` field names; anything but one file for `variables.file` is refused. */
+function mappedPart(mapField: string, operationsField: string | undefined): string {
+  if (operationsField === undefined)
+    throw badRequest('the "operations" field must come before the "map" field');
+  const operations = parseField('operations', operationsField);
+  if (Array.isArray(operations)) throw badRequest('batches are not accepted');
+  const map = parseField('map', mapField);
+  const entries = isRecord(map) ? Object.entries(map) : [];
+  const [entry] = entries;
+  if (entries.length !== 1 || entry === undefined || JSON.stringify(entry[1]) !== `["${FILE_PATH}"]`) {
+    throw badRequest(
+      `the "map" field must name one part and the path "${FILE_PATH}": {"0": ["${FILE_PATH}"]}`,
+    );
+  }
+  const variables = isRecord(operations) ? operations.variables : undefined;
+  if (!isRecord(variables) || !Object.hasOwn(variables, 'file') || variables.file !== null) {
+    throw badRequest('the variables in the "operations" field must hold "file": null');
+  }
+  return entry[0];
+}
+
+function parseField(name: string, text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw badRequest(`the "${name}" field is not JSON`);
+  }
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** The file's bytes, failing where busboy's own stream would end: cut at the limit, or in a body that is not whole. */
+function guardFile(stream: Readable, bodyEnd: Promise<void>, maxBytes: number): Readable {
+  const guarded = new Transform({
+    transform(chunk, _encoding, done) {
+      done(null, chunk);
+    },
+    flush(done) {
+      bodyEnd.then(
+        () => done(),
+        (error: unknown) => done(interrupted(error, maxBytes)),
+      );
+    },
+  });
+  guarded.on('error', () => {});
+  stream.once('limit', () => guarded.destroy(new UploadTooLargeError(maxBytes)));
+  // An error is given over in a form that says what happened, so the pipeline's own is only for the closing.
+  stream.once('error', (error: unknown) => guarded.destroy(interrupted(error, maxBytes)));
+  pipeline(stream, guarded, () => {});
+  return guarded;
+}
+
+/** Replaces the file the library would hand to the resolver by the guarded one. */
+function guardUpload(operations: unknown, guardedFile: () => Readable | undefined, maxBytes: number): void {
+  const variables = isRecord(operations) ? operations.variables : undefined;
+  const upload = isRecord(variables) ? variables.file : undefined;
+  if (!(upload instanceof Upload)) throw new Error('graphql-upload-minimal set no Upload at variables.file');
+  const guarded: Promise<FileUpload> = upload.promise.then(
+    ({ filename }) => ({
+      filename,
+      createReadStream() {
+        const stream = guardedFile();
+        if (stream === undefined) throw new Error('the file arrived without its guard');
+        return stream;
+      },
+    }),
+    (error: unknown) => {
+      throw interrupted(error, maxBytes);
+    },
+  );
+  // A request may be answered without anyone having asked for the file.
+  guarded.catch(() => {});
+  // The library types its streams as fs.ReadStream, which they never were.
+  upload.promise = guarded as Promise<LibraryFileUpload>;
+}
+
+function interrupted(error: unknown, maxBytes: number): Error {
+  if (error instanceof UploadInterruptedError || error instanceof UploadTooLargeError) return error;
+  if (error instanceof HttpError && error.statusCode === 413) return new UploadTooLargeError(maxBytes);
+  if (error instanceof HttpError)
+    return new UploadInterruptedError(lowerFirst(error.message.replace(/\.$/, '')));
+  switch (statusOf(error)) {
+    case 400:
+      return new UploadInterruptedError('the request names a file and holds none');
+    case 413:
+      return new UploadInterruptedError('the request holds more than one file');
+    case 499:
+      return new UploadInterruptedError('the client went away');
+    default:
+      return new UploadInterruptedError('the multipart body is malformed or incomplete');
+  }
+}
+
+function asHttpError(error: unknown): HttpError {
+  if (error instanceof HttpError) return error;
+  switch (statusOf(error)) {
+    case 413:
+      return badRequest('it holds more than one file');
+    case 499:
+      return badRequest('the client went away');
+    case 500:
+      return badRequest('it holds neither operations nor a file');
+    default:
+      // The library's and busboy's messages speak of the body's form alone, and never of its values.
+      return badRequest(error instanceof Error ? lowerFirst(error.message.replace(/\.$/, '')) : 'malformed');
+  }
+}
+
+function statusOf(error: unknown): number | undefined {
+  return error instanceof Error && 'status' in error && typeof error.status === 'number'
+    ? error.status
+    : undefined;
+}
+
+function lowerFirst(text: string): string {
+  return text.slice(0, 1).toLowerCase() + text.slice(1);
+}
+
+function badRequest(what: string): HttpError {
+  return new HttpError(400, 'BAD_REQUEST', `The multipart request cannot be used: ${what}.`);
+}
+
+function bodyTooLarge(maxFileBytes: number): HttpError {
+  return new HttpError(
+    413,
+    'PAYLOAD_TOO_LARGE',
+    `The request is too large: a file may hold at most ${maxFileBytes} bytes.`,
+  );
+}

@@ -1,0 +1,274 @@
+import { randomUUID } from 'node:crypto';
+import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
+import Fastify, { type FastifyReply, type FastifyRequest } from 'fastify';
+import type { Logger } from 'pino';
+import type { Principal } from '../auth/principal.ts';
+import { addDownloadRoute, type DownloadRouteOptions } from './download-route.ts';
+import { describeError } from './error-log.ts';
+import { addGraphqlRoute, GRAPHQL_PATH, type GraphqlRouteOptions, startApollo } from './graphql-route.ts';
+import { addHealthRoutes, type HealthRoutesOptions } from './health-routes.ts';
+import { errorBody, graphqlErrorBody, HttpError, INTERNAL_ERROR_MESSAGE } from './http-error.ts';
+import { addPlaygroundRoutes } from './playground-routes.ts';
+import type { RequestScope } from './request-scope.ts';
+
+export type { Download } from './download-route.ts';
+export type { ContextRequest } from './graphql-route.ts';
+
+/** What the HTTP layer needs from the rest. */
+export interface HttpServerOptions<Context extends { principal: Principal | null }>
+  extends GraphqlRouteOptions<Context>,
+    DownloadRouteOptions,
+    Pick<HealthRoutesOptions, 'isReady'> {
+  readonly logger: Logger;
+  /** The address clients reach the service at, without a trailing slash; null: the one listened on. */
+  readonly publicUrl: string | null;
+}
+
+/** The service's HTTP side. */
+export interface HttpServer {
+  /** @returns the address listened on, such as `http://127.0.0.1:4001`. */
+  listen(address: { host: string; port: number }): Promise<string>;
+  /** `readyz` answers 503 from here on; requests are still served. */
+  startDraining(): void;
+  /** Accepts no more connections, lets the requests at work finish, and closes. */
+  close(): Promise<void>;
+}
+
+/** How long a request may take to arrive whole, headers and body. */
+const REQUEST_TIMEOUT_MS = 600_000;
+/** How long a connection may stand still; longer than any answer takes. */
+const IDLE_SOCKET_TIMEOUT_MS = 120_000;
+/** How long an idle connection is kept for the next request. */
+const KEEP_ALIVE_TIMEOUT_MS = 65_000;
+/** How long the rest of a body that nobody wants is received, so that its sender gets to read the answer. */
+const LINGER_MS = 5_000;
+
+const PLAIN_REQUEST_ID = /^[A-Za-z0-9._-]{1,64}$/;
+
+/**
+ * Makes the server with all its routes. Every response carries `x-request-id`; every response that is not a file or the
+ * playground is JSON, `{ "error": { code, message, requestId } }`, or GraphQL's own shape on `/graphql`.
+ *
+ * One log line is written for each request. It holds no query string, since links carry tokens there, no header and no
+ * variable.
+ */
+export async function createHttpServer<Context extends { principal: Principal | null }>(
+  options: HttpServerOptions<Context>,
+): Promise<HttpServer> {
+  const { logger } = options;
+  let draining = false;
+  let listenedUrl: string | undefined;
+
+  // Fastify's own log lines hold URLs, so it is given no logger.
+  const server = Fastify({
+    logger: false,
+    genReqId: () => randomUUID(),
+    requestIdHeader: false,
+    exposeHeadRoutes: false,
+    requestTimeout: REQUEST_TIMEOUT_MS,
+    connectionTimeout: IDLE_SOCKET_TIMEOUT_MS,
+    keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
+    return503OnClosing: false,
+    frameworkErrors: (_error, request, reply) => answerBadUrl(request, reply.raw, logger),
+    clientErrorHandler: answerUnparsable,
+  });
+
+  server.decorateRequest('scope');
+  server.addHook('onRequest', async (request, reply) => {
+    request.scope = openScope(request, reply, logger);
+    // Not the onResponse hook, which is not run for a client that went away before its answer.
+    reply.raw.once('close', () => {
+      letGoOfBody(request.raw, request.scope.closeAfterBody);
+      logRequest(request, reply);
+      // A connection whose answer was under way when draining began was not told to close.
+      if (draining) setImmediate(() => server.server.closeIdleConnections());
+    });
+    reply.header('x-request-id', request.id);
+    if (request.is404) throw new HttpError(404, 'NOT_FOUND', 'There is nothing at this address.');
+  });
+  server.addHook('onSend', async (request, reply) => {
+    reply.header('x-content-type-options', 'nosniff');
+    if (!reply.hasHeader('cache-control')) reply.header('cache-control', 'no-store');
+    const closing = draining || !reply.raw.shouldKeepAlive;
+    if (request.raw.complete) {
+      if (closing) reply.header('connection', 'close');
+    } else {
+      // To say "close" here is to reset the connection under a client that is still sending.
+      request.scope.closeAfterBody = closing;
+      reply.raw.shouldKeepAlive = true;
+    }
+  });
+  server.setErrorHandler((error, request, reply) => answerError(error, request, reply));
+  server.setNotFoundHandler(() => {
+    throw new Error('unreachable: onRequest answers what has no route');
+  });
+
+  const apollo = await startApollo<Context>(options.schema, logger);
+  addGraphqlRoute(server, apollo, () => options.publicUrl ?? listenedUrl ?? '', options);
+  addDownloadRoute(server, options);
+  addHealthRoutes(server, { isReady: () => options.isReady(), isDraining: () => draining });
+  if (options.playground) addPlaygroundRoutes(server);
+  await server.ready();
+
+  return {
+    async listen({ host, port }) {
+      await server.listen({ host, port });
+      listenedUrl = urlOf(server.server.address());
+      return listenedUrl;
+    },
+    startDraining() {
+      draining = true;
+    },
+    async close() {
+      draining = true;
+      await server.close();
+      await apollo.stop();
+    },
+  };
+}
+
+function openScope(request: FastifyRequest, reply: FastifyReply, logger: Logger): RequestScope {
+  const gone = new AbortController();
+  reply.raw.once('close', () => {
+    if (!reply.raw.writableFinished) gone.abort();
+  });
+  const clientRequestId = request.headers['x-request-id'];
+  return {
+    requestId: request.id,
+    startedAt: performance.now(),
+    clientRequestId:
+      typeof clientRequestId === 'string' && PLAIN_REQUEST_ID.test(clientRequestId)
+        ? clientRequestId
+        : undefined,
+    logger: logger.child({ requestId: request.id }),
+    signal: gone.signal,
+    response: reply.raw,
+    principal: null,
+    operationName: undefined,
+    closeAfterBody: false,
+    loggedErrors: new Set(),
+  };
+}
+
+/**
+ * After the answer, receives what is left of a body that was refused or not read. Closing at once would reset the
+ * connection under a client still sending, which then never reads the answer; receiving for ever would be a gift.
+ */
+function letGoOfBody(request: IncomingMessage, closeAfterBody: boolean): void {
+  const { socket } = request;
+  if (request.destroyed || request.readableEnded) {
+    if (closeAfterBody) socket.end();
+    return;
+  }
+  const timer = setTimeout(() => socket.destroy(), LINGER_MS);
+  timer.unref();
+  request.once('close', () => {
+    clearTimeout(timer);
+    if (closeAfterBody) socket.end();
+  });
+  request.resume();
+}
+
+function logRequest(request: FastifyRequest, reply: FastifyReply): void {
+  const { scope } = request;
+  scope.logger.info(
+    {
+      method: request.method,
+      route: request.routeOptions.url ?? null,
+      status: reply.statusCode,
+      ms: Math.round(performance.now() - scope.startedAt),
+      operationName: scope.operationName,
+      subject: scope.principal?.subject,
+      clientRequestId: scope.clientRequestId,
+      ...(!reply.raw.writableFinished && { aborted: true }),
+    },
+    'request',
+  );
+}
+
+function answerError(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  const refusal = asRefusal(error);
+  if (refusal === null) request.scope.logger.error({ error: describeError(error) }, 'request failed');
+  const answer = refusal ?? new HttpError(500, 'INTERNAL', INTERNAL_ERROR_MESSAGE);
+  dropFileHeaders(reply);
+  const body = request.routeOptions.url === GRAPHQL_PATH ? graphqlErrorBody : errorBody;
+  return reply
+    .code(answer.statusCode)
+    .headers(answer.headers)
+    .type('application/json; charset=utf-8')
+    .send(body(answer, request.id));
+}
+
+/** What the caller did wrong, when that is what happened. */
+function asRefusal(error: unknown): HttpError | null {
+  if (error instanceof HttpError) return error;
+  if (!(error instanceof Error) || !('code' in error)) return null;
+  // Apollo's adapter makes a URL with the Host header.
+  if (error.code === 'ERR_INVALID_URL')
+    return new HttpError(400, 'BAD_REQUEST', 'The Host header is not valid.');
+  if (error.code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE') {
+    return new HttpError(415, 'UNSUPPORTED_MEDIA_TYPE', 'The media type is not accepted.');
+  }
+  return null;
+}
+
+/** A file that fails to open has its headers set already, and they are not those of the error. */
+function dropFileHeaders(reply: FastifyReply): void {
+  for (const name of ['content-length', 'content-range', 'content-disposition', 'etag', 'accept-ranges']) {
+    reply.removeHeader(name);
+    reply.raw.removeHeader(name);
+  }
+}
+
+/** An address that cannot be decoded is refused before there are hooks to run. */
+function answerBadUrl(request: FastifyRequest, response: ServerResponse, logger: Logger): void {
+  const requestId = request.id;
+  const body = errorBody(new HttpError(400, 'BAD_REQUEST', 'The address is not a valid URL.'), requestId);
+  response.writeHead(400, rawHeaders(requestId, body)).end(body);
+  response.once('close', () => letGoOfBody(request.raw, true));
+  logger.info({ requestId, method: request.method, route: null, status: 400 }, 'request');
+}
+
+/** What is not HTTP, or takes too long to arrive, never becomes a request: it is answered on the bare socket. */
+function answerUnparsable(error: Error & { code?: string }, socket: Socket): void {
+  if (error.code === 'ECONNRESET' || !socket.writable) {
+    socket.destroy();
+    return;
+  }
+  const answer =
+    error.code === 'HPE_HEADER_OVERFLOW'
+      ? new HttpError(431, 'HEADERS_TOO_LARGE', 'The request headers are too large.')
+      : error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
+        ? new HttpError(408, 'REQUEST_TIMEOUT', 'The request took too long to arrive.')
+        : new HttpError(400, 'BAD_REQUEST', 'The request is not valid HTTP.');
+  const requestId = randomUUID();
+  const body = errorBody(answer, requestId);
+  const head = Object.entries({ ...rawHeaders(requestId, body), connection: 'close' })
+    .map(([name, value]) => `${name}: ${value}\r\n`)
+    .join('');
+  const status = `${answer.statusCode} ${STATUS_CODES[answer.statusCode]}`;
+  socket.end(`HTTP/1.1 ${status}\r\n${head}\r\n${body}`, () => socket.destroy());
+}
+
+function rawHeaders(requestId: string, body: string): Record<string, string> {
+  return {
+    'content-type': 'application/json; charset=utf-8',
+    'content-length': String(Buffer.byteLength(body)),
+    'cache-control': 'no-store',
+    'x-content-type-options': 'nosniff',
+    'x-request-id': requestId,
+  };
+}
+
+function urlOf(address: AddressInfo | string | null): string {
+  if (address === null || typeof address === 'string')
+    throw new Error('the server does not listen on a TCP port');
+  const everywhere = address.address === '0.0.0.0' || address.address === '::';
+  const host = everywhere
+    ? 'localhost'
+    : address.family === 'IPv6'
+      ? `[${address.address}]`
+      : address.address;
+  return `http://${host}:${address.port}`;
+}
