@@ -27,7 +27,12 @@ export { fieldRequirements, referenceRequirements, UnguardedSchemaError };
 export interface AuthorizationContext {
   /** Who is calling; null when no credential was given. */
   readonly principal: Principal | null;
+  /** Whether the request proved that it came through the gateway (`createGatewayProof`); not when absent. */
+  readonly fromGateway?: boolean;
 }
+
+/** What federation itself asks, and only a gateway has a use for. */
+const GATEWAY_FIELDS = ['_service', '_entities'];
 
 /**
  * Enforces `@authenticated` and `@requiresScopes` of a schema made by `buildSubgraphSchema`, whatever path a query
@@ -39,13 +44,15 @@ export interface AuthorizationContext {
  *
  * @param options.publicCoordinates the only fields that may demand nothing: `Type.field`, or `Type` for all of its
  *   fields. `Query._entities` belongs among them; what it resolves is guarded item by item.
+ * @param options.gatewayProofRequired whether `_service` and `_entities` are answered only where `fromGateway` is true;
+ *   others get FORBIDDEN. It adds to what the directives demand and replaces nothing of it. False when absent.
  * @throws UnguardedSchemaError when a field outside that list demands nothing, a public coordinate is not in the
  *   schema, a directive is renamed, not imported or not enforced here, or an entity has no reference resolver (the
  *   library would then echo what the caller sent).
  */
 export function enforceAuthorization(
   schema: GraphQLSchema,
-  options: { readonly publicCoordinates: readonly string[] },
+  options: { readonly publicCoordinates: readonly string[]; readonly gatewayProofRequired?: boolean },
 ): GraphQLSchema {
   const requirements = fieldRequirements(schema);
   const problems = [
@@ -58,6 +65,7 @@ export function enforceAuthorization(
   guardFields(schema, requirements);
   guardReferences(schema);
   guardAbstractTypes(schema);
+  if (options.gatewayProofRequired) guardGatewayFields(schema);
   return schema;
 }
 
@@ -133,6 +141,20 @@ function guardAbstractTypes(schema: GraphQLSchema): void {
       const requirement = name === undefined ? undefined : requirements.get(name);
       if (requirement) demand(requirement, context);
       return name;
+    };
+  }
+}
+
+function guardGatewayFields(schema: GraphQLSchema): void {
+  const fields = schema.getQueryType()?.getFields() ?? {};
+  for (const field of GATEWAY_FIELDS.flatMap((name) => fields[name] ?? [])) {
+    const { resolve = defaultFieldResolver } = field;
+    field.resolve = (source, args, context: AuthorizationContext, info) => {
+      // Not `!context.fromGateway`: nothing but a proof that was checked may count as one.
+      if (context.fromGateway !== true) {
+        throw new GraphQLError('Only the gateway may ask this.', { extensions: { code: 'FORBIDDEN' } });
+      }
+      return resolve(source, args, context, info);
     };
   }
 }

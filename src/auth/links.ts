@@ -1,39 +1,45 @@
-import { createSecretKey, type KeyObject, randomBytes } from 'node:crypto';
-import { join } from 'node:path';
-import { calculateJwkThumbprint, errors, jwtVerify, SignJWT } from 'jose';
+import { errors, jwtVerify, SignJWT } from 'jose';
 import { z } from 'zod';
-import { readOrCreateSecretFile, SecretFileError } from './secret-file.ts';
+import { loadLinkKeys, MAX_LINK_SECONDS } from './link-keys.ts';
+import type { Environment } from './principal.ts';
 
 /** What a link is good for; a link made for one purpose is useless for any other. */
 export type LinkPurpose = 'download';
 
 /** What a link permits, to whom, and for how long. */
-export interface Link {
+export interface Link extends Environment {
   readonly purpose: LinkPurpose;
-  /** The operation whose archive the link leads to. */
+  /** The operation whose archive the link leads to; `workspace` and `environment` are the operation's. */
   readonly operationId: string;
   /** The principal the link was made for. */
   readonly subject: string;
-  /** Whole seconds from now. */
+  /** Whole seconds from now, a day at most. */
   readonly expiresInSeconds: number;
+}
+
+/** What a good link says of itself. */
+export interface VerifiedLink extends Environment {
+  /** The principal it was made for. */
+  readonly subject: string;
+  /** Until when it is good (RFC 3339). */
+  readonly expiresAt: string;
 }
 
 /** Signs and checks links that carry their own permission, for clients that cannot send a credential. */
 export interface LinkSigner {
   /**
    * @returns a compact token, safe in a URL's query as it stands. Whoever holds it may use it: it is a secret.
-   * @throws RangeError when the link would be good for less than a second, or for a fraction.
+   * @throws RangeError when the link would be good for less than a second, for a fraction, or for more than a day.
+   * @throws SecretFileError when the keys cannot be used.
    */
   sign(link: Link): Promise<string>;
   /**
-   * @returns whom the link was made for and until when it is good (RFC 3339), or null when it is expired, forged,
-   *   made with another key, or made for another purpose or operation. Which of these is not told.
+   * @returns what it was made for, or null when it is expired, forged, made with a key that is retired, or made for
+   *   another purpose or operation. Which of these is not told. Whether the operation is still that of the workspace and
+   *   environment it names is for the caller to compare.
+   * @throws SecretFileError when the keys cannot be used.
    */
-  verify(
-    token: string,
-    purpose: LinkPurpose,
-    operationId: string,
-  ): Promise<{ readonly subject: string; readonly expiresAt: string } | null>;
+  verify(token: string, purpose: LinkPurpose, operationId: string): Promise<VerifiedLink | null>;
 }
 
 // Its own type and issuer, and a key of its own kind: a link is never taken for a credential, nor the reverse
@@ -41,70 +47,71 @@ export interface LinkSigner {
 const LINK_TYPE = 'kilolock-link+jwt';
 const LINK_ISSUER = 'kilolock-state-archive/links';
 
-const linkClaims = z.object({ purpose: z.string(), operation: z.string(), sub: z.string(), exp: z.int() });
-
-const keyFile = z.object({ kty: z.literal('oct'), k: z.base64url().length(43) });
+const linkClaims = z.object({
+  purpose: z.string(),
+  operation: z.string(),
+  workspace: z.string(),
+  environment: z.string(),
+  sub: z.string(),
+  exp: z.int(),
+});
 
 /**
- * Makes a signer with the link key of a data directory, `link-key.jwk` (256 bits for HMAC-SHA-256, mode 0600),
- * creating it when there is none. Replicas accept each other's links when they share the directory.
+ * Makes a signer with the link keys of a data directory, creating the first when there is none: it signs with the
+ * newest and accepts all that are not retired. The keys are read at each use, so that a rotation counts at once in every
+ * process that shares the directory, and replicas accept each other's links.
  *
  * @param now the clock; the system's when absent.
- * @throws SecretFileError when the file is open to others or holds no such key.
+ * @throws SecretFileError when the file is open to others or holds no such keys.
  */
 export async function loadOrCreateLinkSigner(
   dataDirectory: string,
   now: () => Date = () => new Date(),
 ): Promise<LinkSigner> {
-  const key = await loadOrCreateKey(join(dataDirectory, 'link-key.jwk'));
-  const keyId = await calculateJwkThumbprint(key);
+  await loadLinkKeys(dataDirectory, now());
   return {
-    async sign(link) {
-      if (!Number.isSafeInteger(link.expiresInSeconds) || link.expiresInSeconds < 1) {
-        throw new RangeError('A link must be good for a whole number of seconds, at least 1.');
+    async sign({ purpose, operationId, workspace, environment, subject, expiresInSeconds }) {
+      if (
+        !Number.isSafeInteger(expiresInSeconds) ||
+        expiresInSeconds < 1 ||
+        expiresInSeconds > MAX_LINK_SECONDS
+      ) {
+        throw new RangeError('A link must be good for a whole number of seconds, from 1 to a day.');
       }
-      return new SignJWT({ purpose: link.purpose, operation: link.operationId })
+      const [{ key, keyId }] = await loadLinkKeys(dataDirectory, now());
+      return new SignJWT({ purpose, operation: operationId, workspace, environment })
         .setProtectedHeader({ alg: 'HS256', kid: keyId, typ: LINK_TYPE })
         .setIssuer(LINK_ISSUER)
-        .setSubject(link.subject)
-        .setExpirationTime(Math.floor(now().getTime() / 1000) + link.expiresInSeconds)
+        .setSubject(subject)
+        .setExpirationTime(Math.floor(now().getTime() / 1000) + expiresInSeconds)
         .sign(key);
     },
 
     async verify(token, purpose, operationId) {
-      const claims = await verifiedClaims(token, key, keyId, now());
+      const claims = await verifiedClaims(token, dataDirectory, now());
       if (claims === null || claims.purpose !== purpose || claims.operation !== operationId) return null;
-      return {
-        subject: claims.sub,
-        expiresAt: new Date(claims.exp * 1000).toISOString().replace('Z', '000Z'),
-      };
+      const { sub, exp, workspace, environment } = claims;
+      const expiresAt = new Date(exp * 1000).toISOString().replace('Z', '000Z');
+      return { subject: sub, expiresAt, workspace, environment };
     },
   };
 }
 
-async function verifiedClaims(token: string, key: KeyObject, keyId: string, currentDate: Date) {
+async function verifiedClaims(token: string, dataDirectory: string, currentDate: Date) {
+  const keys = await loadLinkKeys(dataDirectory, currentDate);
   try {
-    const { payload, protectedHeader } = await jwtVerify(token, key, {
-      algorithms: ['HS256'],
-      typ: LINK_TYPE,
-      issuer: LINK_ISSUER,
-      currentDate,
-    });
-    return protectedHeader.kid === keyId ? (linkClaims.safeParse(payload).data ?? null) : null;
+    const { payload } = await jwtVerify(
+      token,
+      ({ kid }) => {
+        const named = keys.find(({ keyId }) => keyId === kid);
+        if (named === undefined) throw new errors.JWKSNoMatchingKey();
+        return named.key;
+      },
+      { algorithms: ['HS256'], typ: LINK_TYPE, issuer: LINK_ISSUER, currentDate },
+    );
+    return linkClaims.safeParse(payload).data ?? null;
   } catch (error) {
     if (error instanceof errors.JOSEError) return null;
     throw error;
-  }
-}
-
-async function loadOrCreateKey(path: string): Promise<KeyObject> {
-  const text = await readOrCreateSecretFile(path, () =>
-    JSON.stringify(createSecretKey(randomBytes(32)).export({ format: 'jwk' })),
-  );
-  try {
-    return createSecretKey(keyFile.parse(JSON.parse(text)).k, 'base64url');
-  } catch {
-    // The cause is dropped: a parser's message may quote the key.
-    throw new SecretFileError(path, 'holds no 256-bit key as a JWK; remove it to have a new one made');
   }
 }

@@ -1,26 +1,107 @@
 /** Every scope a credential may carry that this service knows, in Kilolock's `noun.verb` style (data model 7.5). */
-export const SCOPES = ['state.read', 'state.export', 'state.import', 'state.raw.read'] as const;
+export const SCOPES = [
+  'state.read',
+  'state.export',
+  'state.import',
+  'state.overwrite',
+  'state.raw.read',
+  'state.support',
+] as const;
+
+/** A scope this service knows. */
+export type Scope = (typeof SCOPES)[number];
+
+/** How a caller proved who it is. */
+export type CredentialKind = 'jwt' | 'api-token' | 'personal-access-token';
+
+/** One environment, by its workspace's public id (`ws_…`) and its own (`env_…`). A `StateNamespace` is one. */
+export interface Environment {
+  readonly workspace: string;
+  readonly environment: string;
+}
+
+/** Where scopes hold: in every environment, in those of one workspace, or in one alone. */
+export type Reach =
+  | { readonly kind: 'global' }
+  | { readonly kind: 'workspace'; readonly workspace: string }
+  | ({ readonly kind: 'environment' } & Environment);
+
+/** Scopes, and where they hold. */
+export interface Grant {
+  readonly scopes: ReadonlySet<string>;
+  readonly reach: Reach;
+}
 
 /**
  * Who is calling, as a verified credential says: the only source of identity there is. Nothing in it comes from a
  * plain header, from an archive, or from an argument.
  */
 export interface Principal {
-  /** The stable identity at the issuer: claim `sub`. Links and operations are bound to it. */
+  /** What was shown; a JWT when absent. */
+  readonly kind?: CredentialKind;
+  /** The id of whoever is behind `subject`: claim `sub`, the token's row, the account's row; `subject` when absent. */
+  readonly id?: string;
+  /**
+   * The stable identity that links and operations are bound to, unique over all kinds: claim `sub` of a JWT, else
+   * `kilolock:api-token:<uuid>` or `kilolock:account:<uuid>`, which no JWT may claim to be.
+   */
   readonly subject: string;
-  /** The name written to history: claim `name`, else `email`, else the subject. For people to read, never for rights. */
+  /** The name written to history, for people to read, never for rights. */
   readonly actor: string;
-  /** What the credential permits; it may hold scopes that mean something only to others. */
+  /**
+   * What the credential permits anywhere at all: the first gate, which the schema's directives are. Whether it permits
+   * it in the environment at hand is for {@link mayIn}. It may hold scopes that mean something only to others.
+   */
   readonly scopes: ReadonlySet<string>;
-  /** The workspace's public id (`ws_…`); null together with `environment` for a self-hosted Kilolock. */
+  /**
+   * The public id (`ws_…`) of the workspace that a label is looked up in when the request names none; null together
+   * with `environment` for a self-hosted Kilolock. Both are '' for a credential that has no environment of its own and
+   * must name one in each request: no environment has that id, so that forgetting it finds nothing.
+   */
   readonly workspace: string | null;
-  /** The environment's public id (`env_…`); null together with `workspace`. */
+  /** The public id (`env_…`) of the environment; see `workspace`. */
   readonly environment: string | null;
   /**
    * The labels the credential is confined to: exact labels, or prefixes that end in `*`. Null means every state of
    * the environment; an empty list means none.
    */
   readonly statePatterns: readonly string[] | null;
+  /** Where the scopes hold; all of them in the principal's own environment and nowhere else when absent. */
+  readonly grants?: readonly Grant[];
+}
+
+/** The environment of a self-hosted Kilolock: the seeded one of the zero tenant (data model 0.4). */
+const SELF_HOSTED: Environment = { workspace: 'ws_000000000000', environment: 'env_000000000000' };
+
+/** The reach of a credential that is for one environment; null stands for the self-hosted one. */
+function ownReach({ workspace, environment }: Pick<Principal, 'workspace' | 'environment'>): Reach {
+  if (workspace === null || environment === null) return { kind: 'environment', ...SELF_HOSTED };
+  return { kind: 'environment', workspace, environment };
+}
+
+/**
+ * Whether the principal has a scope in an environment. The environment is that of the row at hand or of the destination
+ * asked for; where the credential comes from plays no part (data model 7.5). It says nothing of the states in it: that
+ * is {@link mayAddressState}.
+ *
+ * @example
+ * mayIn(principal, 'state.export', namespace);
+ */
+export function mayIn(principal: Principal, scope: Scope, environment: Environment): boolean {
+  if (!principal.scopes.has(scope)) return false;
+  const grants = principal.grants ?? [{ scopes: principal.scopes, reach: ownReach(principal) }];
+  return grants.some(({ scopes, reach }) => scopes.has(scope) && reaches(reach, environment));
+}
+
+function reaches(reach: Reach, { workspace, environment }: Environment): boolean {
+  switch (reach.kind) {
+    case 'global':
+      return true;
+    case 'workspace':
+      return reach.workspace === workspace;
+    case 'environment':
+      return reach.workspace === workspace && reach.environment === environment;
+  }
 }
 
 /**

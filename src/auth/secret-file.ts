@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { type FileHandle, link, mkdir, open, unlink, writeFile } from 'node:fs/promises';
+import { type FileHandle, link, mkdir, open, rename, unlink, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 
 /** A file that holds a key cannot be used. The message names the file and what to do, never its contents. */
@@ -41,6 +41,18 @@ export async function readOrCreateSecretFile(path: string, create: () => string)
   const created = await readSecretFile(path);
   if (created === null) throw new SecretFileError(path, 'was removed while it was being created; try again');
   return created;
+}
+
+/** Puts other contents into a secret file, all at once: a process that reads it meanwhile gets the old or the new. */
+export async function replaceSecretFile(path: string, contents: string): Promise<void> {
+  const draft = `${path}.${randomUUID()}.partial`;
+  await writeFile(draft, contents, { mode: 0o600, flag: 'wx', flush: true });
+  try {
+    await rename(draft, path);
+  } catch (error) {
+    await unlink(draft);
+    throw error;
+  }
 }
 
 async function readSecretFile(path: string): Promise<string | null> {

@@ -14,6 +14,12 @@ const plainText = z
     'expected 1 to 256 characters without control characters',
   );
 
+// Kilolock's own credentials have subjects of this kind: an issuer's user must not become one by its name.
+const subject = plainText.refine(
+  (text) => !text.startsWith('kilolock:'),
+  'expected no "kilolock:" before it',
+);
+
 // Both become path segments of a state's stored name; a slash in one would reach into another workspace.
 const publicId = z
   .string()
@@ -34,7 +40,7 @@ function wordsOf<Item extends z.ZodType<string, string>>(item: Item) {
 
 const claimsSchema = z
   .object({
-    sub: plainText,
+    sub: subject,
     name: plainText.optional(),
     email: plainText.optional(),
     scope: wordsOf(scopeToken).optional(),
@@ -53,8 +59,9 @@ const claimsSchema = z
  * would widen what the token permits.
  *
  * - `sub`: required.
- * - `scope`: words in a string (RFC 9068, section 2.2.3) or an array; absent means none.
- * - `workspace`, `environment`: both or neither.
+ * - `scope`: words in a string (RFC 9068, section 2.2.3) or an array; absent means none. They hold in the token's own
+ *   environment, or everywhere when `state.support` is among them.
+ * - `workspace`, `environment`: both or neither; neither means the self-hosted environment.
  * - `states`: labels, or prefixes that end in `*`, as words in a string or an array (labels that hold spaces need
  *   the array). Absent or `*` means every state, empty means none.
  *
@@ -66,13 +73,17 @@ export function principalFromClaims(claims: unknown): Principal {
     const problems = parsed.error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`);
     throw new ClaimsError(problems.join('; '));
   }
-  const { sub, name, email, scope, workspace, environment, states } = parsed.data;
+  const { sub, name, email, scope, workspace = null, environment = null, states } = parsed.data;
+  const scopes = new Set(scope);
   return {
+    kind: 'jwt',
+    id: sub,
     subject: sub,
     actor: name ?? email ?? sub,
-    scopes: new Set(scope),
-    workspace: workspace ?? null,
-    environment: environment ?? null,
+    scopes,
+    workspace,
+    environment,
     statePatterns: states === undefined || states.includes('*') ? null : states,
+    ...(scopes.has('state.support') && { grants: [{ scopes, reach: { kind: 'global' } }] }),
   };
 }

@@ -1,14 +1,10 @@
-import {
-  createRemoteJWKSet,
-  decodeJwt,
-  errors,
-  type JWTVerifyGetKey,
-  type JWTVerifyOptions,
-  jwtVerify,
-} from 'jose';
+import { decodeJwt, errors, type JWTVerifyGetKey, type JWTVerifyOptions, jwtVerify } from 'jose';
 import { DEVELOPMENT_AUDIENCE, DEVELOPMENT_ISSUER, type DevelopmentKey } from './development-key.ts';
 import type { Principal } from './principal.ts';
+import { createRemoteKeySet, KeySetUnavailableError } from './remote-key-set.ts';
 import { ClaimsError, principalFromClaims } from './token-claims.ts';
+
+export { KeySetUnavailableError };
 
 /** Tells who is calling from the value of an `Authorization` header. */
 export interface TokenVerifier {
@@ -31,18 +27,6 @@ export class InvalidCredentialError extends Error {
 
   constructor(reason: string) {
     super('The credential is not valid.');
-    this.reason = reason;
-  }
-}
-
-/** The issuer's keys cannot be fetched or read. The caller did nothing wrong, and is not let in either. */
-export class KeySetUnavailableError extends Error {
-  override readonly name = 'KeySetUnavailableError';
-  /** For the log: what went wrong at the key set's address. */
-  readonly reason: string;
-
-  constructor(reason: string) {
-    super('Credentials cannot be verified at the moment.');
     this.reason = reason;
   }
 }
@@ -74,7 +58,7 @@ export function createTokenVerifier(options: TokenVerifierOptions): TokenVerifie
   const issuers = new Map<string, AcceptedIssuer>();
   if (options.jwks) {
     issuers.set(options.jwks.issuer, {
-      key: remoteKeys(options.jwks.url),
+      key: createRemoteKeySet(options.jwks.url),
       audience: options.jwks.audience,
       algorithms: ['RS256', 'PS256', 'ES256', 'EdDSA'],
     });
@@ -125,19 +109,6 @@ function onlyKey(key: DevelopmentKey): JWTVerifyGetKey {
   return (header) => {
     if (header.kid !== key.keyId) throw new errors.JWKSNoMatchingKey();
     return key.publicKey;
-  };
-}
-
-function remoteKeys(url: string): JWTVerifyGetKey {
-  const keySet = createRemoteJWKSet(new URL(url));
-  return async (header, token) => {
-    try {
-      return await keySet(header, token);
-    } catch (error) {
-      if (error instanceof errors.JWKSNoMatchingKey || error instanceof errors.JWKSMultipleMatchingKeys)
-        throw error;
-      throw new KeySetUnavailableError(error instanceof Error ? error.message : 'unknown');
-    }
   };
 }
 

@@ -4,7 +4,6 @@ import { styleText } from 'node:util';
 import pino from 'pino';
 import { verifyArchive } from '../archive/reader.ts';
 import { loadOrCreateDevelopmentKey, signDevelopmentToken } from '../auth/development-key.ts';
-import { SCOPES } from '../auth/principal.ts';
 import { type Config, readConfig } from '../config.ts';
 import { connectDatabase, type KilolockDatabase } from '../database/connection.ts';
 import { type EmbeddedServer, startEmbeddedServer } from '../database/embedded.ts';
@@ -147,7 +146,7 @@ async function startBackend(server: EmbeddedServer, directory: string, name: str
   const service = await startService(config, database, pino({ level: 'error' }));
   const token = await signDevelopmentToken(await loadOrCreateDevelopmentKey(config.dataDirectory), {
     subject: 'demo@localhost',
-    scopes: SCOPES,
+    scopes: ['state.read', 'state.export', 'state.import'],
     ttlSeconds: 600,
   });
   return {

@@ -20,8 +20,8 @@ class UsageError extends Error {
 const USAGE =
   'token [--scope "state.read …"] [--workspace W --environment E] [--states "prod/* …"] [--ttl 15m|1h|7d] [--subject S]';
 
-// Everything but the scope that shows secrets, which has to be asked for by name.
-const DEFAULT_SCOPES = SCOPES.filter((scope) => scope !== 'state.raw.read');
+// The scopes that show secrets, replace histories or reach other workspaces have to be asked for by name.
+const DEFAULT_SCOPES = ['state.read', 'state.export', 'state.import'];
 
 try {
   process.stdout.write(`${await token(process.argv.slice(2))}\n`);

@@ -368,6 +368,74 @@ describe('an entity asked for by reference', () => {
   });
 });
 
+describe('what only the gateway may ask', () => {
+  const REFERENCE = '_entities(representations: [{ __typename: "A", id: "1" }]) { __typename }';
+
+  function guardedBehindGateway(gatewayProofRequired: boolean) {
+    let references = 0;
+    const schema = unguarded(
+      `type Query { a: A @authenticated }
+       type A @key(fields: "id") @authenticated { id: ID! }`,
+      {
+        Query: { a: () => ({ id: '1' }) },
+        A: {
+          __resolveReference: (reference: object) => {
+            references += 1;
+            return reference;
+          },
+        },
+      },
+    );
+    enforceAuthorization(schema, { publicCoordinates: PUBLIC_WITH_ENTITIES, gatewayProofRequired });
+    return async (source: string, context: object) => {
+      references = 0;
+      const { data, errors = [] } = await graphql({ schema, source, contextValue: context });
+      return {
+        data: JSON.parse(JSON.stringify(data ?? null)) as unknown,
+        problems: errors.map(({ message, extensions }) => `${extensions.code}: ${message}`),
+        references,
+      };
+    };
+  }
+
+  test.each([
+    ['the SDL', '{ _service { sdl } }'],
+    ['the SDL under an alias', '{ x: _service { sdl } }'],
+    ['an entity', `{ ${REFERENCE} }`],
+    ['an entity in a fragment', `{ ...F } fragment F on Query { ${REFERENCE} }`],
+  ])('is refused to others, whatever their credential: %s', async (_name, source) => {
+    const ask = guardedBehindGateway(true);
+    for (const fromGateway of [false, undefined, 'true', 1]) {
+      const context = { principal: caller(), fromGateway };
+      expect(await ask(source, context)).toEqual({
+        data: null,
+        problems: ['FORBIDDEN: Only the gateway may ask this.'],
+        references: 0,
+      });
+    }
+    expect((await ask(source, { principal: caller(), fromGateway: true })).problems).toEqual([]);
+  });
+
+  test('still demands of the gateway’s callers what the type demands', async () => {
+    const { problems, references } = await guardedBehindGateway(true)(`{ ${REFERENCE} }`, {
+      principal: null,
+      fromGateway: true,
+    });
+    expect(problems).toEqual(['UNAUTHENTICATED: Authentication is required.']);
+    expect(references).toBe(0);
+  });
+
+  test('leaves every other field to anyone with a credential', async () => {
+    const { data } = await guardedBehindGateway(true)('{ a { id } }', { principal: caller() });
+    expect(data).toEqual({ a: { id: '1' } });
+  });
+
+  test('is answered to anyone where no proof is required', async () => {
+    const { problems } = await guardedBehindGateway(false)('{ _service { sdl } }', { principal: null });
+    expect(problems).toEqual([]);
+  });
+});
+
 describe('what a field demands', () => {
   test('is the conjunction of every directive that covers it, in its shortest form', () => {
     const requirements = fieldRequirements(

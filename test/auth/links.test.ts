@@ -5,7 +5,8 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { decodeJwt, decodeProtectedHeader, SignJWT } from 'jose';
 import { loadOrCreateDevelopmentKey, signDevelopmentToken } from '../../src/auth/development-key.ts';
-import { type LinkSigner, loadOrCreateLinkSigner } from '../../src/auth/links.ts';
+import { rotateLinkKeys } from '../../src/auth/link-keys.ts';
+import { type Link, type LinkSigner, loadOrCreateLinkSigner } from '../../src/auth/links.ts';
 import { SecretFileError } from '../../src/auth/secret-file.ts';
 
 const START = new Date('2026-03-02T10:00:00.500Z');
@@ -24,10 +25,12 @@ afterEach(async () => {
   await rm(directory, { recursive: true });
 });
 
-function sign(changes: Partial<Parameters<LinkSigner['sign']>[0]> = {}): Promise<string> {
-  return signer.sign({
+function sign(changes: Partial<Link> = {}, by: LinkSigner = signer): Promise<string> {
+  return by.sign({
     purpose: 'download',
     operationId: 'op-1',
+    workspace: 'ws_1',
+    environment: 'env_1',
     subject: 'user-1',
     expiresInSeconds: 60,
     ...changes,
@@ -36,15 +39,17 @@ function sign(changes: Partial<Parameters<LinkSigner['sign']>[0]> = {}): Promise
 
 /** A link as the signer makes it but for these changes, signed with the signer's own key. */
 async function resign(link: string, claims: object, header: object = {}): Promise<string> {
-  const { k } = JSON.parse(await readFile(join(directory, 'link-key.jwk'), 'utf8'));
+  const [newest] = JSON.parse(await readFile(join(directory, 'link-keys.jwks'), 'utf8')).keys;
   return new SignJWT({ ...decodeJwt(link), ...claims })
     .setProtectedHeader({ alg: 'HS256', ...decodeProtectedHeader(link), ...header })
-    .sign(createSecretKey(k, 'base64url'));
+    .sign(createSecretKey(newest.k, 'base64url'));
 }
 
 describe('a signed link', () => {
-  test('says whom it was made for, and until when it is good', async () => {
+  test('says whom and which environment it was made for, and until when it is good', async () => {
     expect(await signer.verify(await sign(), 'download', 'op-1')).toEqual({
+      workspace: 'ws_1',
+      environment: 'env_1',
       subject: 'user-1',
       expiresAt: '2026-03-02T10:01:00.000000Z',
     });
@@ -80,6 +85,8 @@ describe('a signed link', () => {
   test.each<[name: string, claims: object, header: object]>([
     ['without an expiry', { exp: undefined }, {}],
     ['without a subject', { sub: undefined }, {}],
+    ['without a workspace', { workspace: undefined }, {}],
+    ['without an environment', { environment: undefined }, {}],
     ['with a subject that is no text', { sub: 7 }, {}],
     ['of another issuer', { iss: 'kilolock-state-archive/development' }, {}],
     ['of the type of a credential', {}, { typ: 'JWT' }],
@@ -98,13 +105,7 @@ describe('a signed link', () => {
 
   test('is refused when it was made with the key of another directory', async () => {
     const otherDirectory = join(directory, 'other');
-    const other = await loadOrCreateLinkSigner(otherDirectory, () => clock);
-    const link = await other.sign({
-      purpose: 'download',
-      operationId: 'op-1',
-      subject: 'user-1',
-      expiresInSeconds: 60,
-    });
+    const link = await sign({}, await loadOrCreateLinkSigner(otherDirectory, () => clock));
     expect(await signer.verify(link, 'download', 'op-1')).toBeNull();
   });
 
@@ -121,7 +122,7 @@ describe('a signed link', () => {
     expect(await signer.verify(text, 'download', 'op-1')).toBeNull();
   });
 
-  test.each([0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY])(
+  test.each([0, -1, 1.5, 86_401, Number.NaN, Number.POSITIVE_INFINITY])(
     'is never made for %p seconds',
     async (seconds) => {
       await expect(sign({ expiresInSeconds: seconds })).rejects.toThrow(RangeError);
@@ -132,7 +133,7 @@ describe('a signed link', () => {
 describe('the link key', () => {
   test('is private to its owner, named in every link, and outlives the process', async () => {
     const link = await sign();
-    expect((await stat(join(directory, 'link-key.jwk'))).mode & 0o777).toBe(0o600);
+    expect((await stat(join(directory, 'link-keys.jwks'))).mode & 0o777).toBe(0o600);
     expect(decodeProtectedHeader(link).kid).toMatch(/^[\w-]{43}$/);
     const later = await loadOrCreateLinkSigner(directory, () => clock);
     expect(await later.verify(link, 'download', 'op-1')).not.toBeNull();
@@ -143,20 +144,71 @@ describe('the link key', () => {
     const signers = await Promise.all(
       Array.from({ length: 10 }, () => loadOrCreateLinkSigner(fresh, () => clock)),
     );
-    const links = await Promise.all(
-      signers.map((each) =>
-        each.sign({ purpose: 'download', operationId: 'op-1', subject: 'user-1', expiresInSeconds: 60 }),
-      ),
-    );
+    const links = await Promise.all(signers.map((each) => sign({}, each)));
     expect(new Set(links).size).toBe(1);
-    expect(await readdir(fresh)).toEqual(['link-key.jwk']);
+    expect(await readdir(fresh)).toEqual(['link-keys.jwks']);
   });
 
-  test.each(['', '{"kty":"oct"}', '{"kty":"oct","k":"c2hvcnQ"}'])(
-    'is refused when the file holds %j',
-    async (contents) => {
-      await writeFile(join(directory, 'link-key.jwk'), contents);
-      await expect(loadOrCreateLinkSigner(directory)).rejects.toThrow(SecretFileError);
-    },
-  );
+  test.each([
+    '',
+    '{"keys":[]}',
+    '{"keys":[{"kty":"oct","created":0}]}',
+    '{"keys":[{"kty":"oct","k":"c2hvcnQ","created":0}]}',
+  ])('is refused when the file holds %j', async (contents) => {
+    await writeFile(join(directory, 'link-keys.jwks'), contents);
+    await expect(loadOrCreateLinkSigner(directory)).rejects.toThrow(SecretFileError);
+  });
+});
+
+describe('a rotation of the link keys', () => {
+  const HOUR = 3_600_000;
+
+  function later(hours: number): void {
+    clock = new Date(START.getTime() + hours * HOUR);
+  }
+
+  test('has every process sign with the new key at once, and still take links of the old', async () => {
+    const otherProcess = await loadOrCreateLinkSigner(directory, () => clock);
+    const old = await sign();
+    expect(await rotateLinkKeys(directory, clock)).toBe(2);
+    const fresh = await sign({}, otherProcess);
+    expect(decodeProtectedHeader(fresh).kid).not.toBe(decodeProtectedHeader(old).kid);
+    for (const link of [old, fresh]) {
+      expect(await signer.verify(link, 'download', 'op-1')).not.toBeNull();
+      expect(await otherProcess.verify(link, 'download', 'op-1')).not.toBeNull();
+    }
+  });
+
+  test('retires no key before the last link made with it has ended', async () => {
+    later(100);
+    const link = await sign({ expiresInSeconds: 86_400 });
+    await rotateLinkKeys(directory, clock);
+    later(123.9);
+    expect(await rotateLinkKeys(directory, clock)).toBe(3);
+    expect(await signer.verify(link, 'download', 'op-1')).not.toBeNull();
+    later(124);
+    expect(await rotateLinkKeys(directory, clock)).toBe(3);
+  });
+
+  test('makes a link void whose key is retired, whatever it says of its expiry', async () => {
+    const link = await resign(await sign(), { exp: Math.floor(START.getTime() / 1000) + 1_000_000 });
+    await rotateLinkKeys(directory, clock);
+    later(24);
+    expect(await signer.verify(link, 'download', 'op-1')).not.toBeNull();
+    expect(await rotateLinkKeys(directory, clock)).toBe(2);
+    expect(await signer.verify(link, 'download', 'op-1')).toBeNull();
+  });
+
+  test('leaves one private file behind', async () => {
+    await rotateLinkKeys(directory, clock);
+    expect(await readdir(directory)).toEqual(['link-keys.jwks']);
+    expect((await stat(join(directory, 'link-keys.jwks'))).mode & 0o777).toBe(0o600);
+  });
+
+  test('by removing the file makes every link void, without a restart', async () => {
+    const link = await sign();
+    await rm(join(directory, 'link-keys.jwks'));
+    expect(await signer.verify(link, 'download', 'op-1')).toBeNull();
+    expect(await signer.verify(await sign(), 'download', 'op-1')).not.toBeNull();
+  });
 });

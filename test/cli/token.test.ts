@@ -47,7 +47,7 @@ describe('the token command', () => {
     const { exitCode, stdout, stderr } = await run([]);
     expect([exitCode, stderr]).toEqual([0, '']);
     expect(stdout).toMatch(/^[\w-]+\.[\w-]+\.[\w-]+\n$/);
-    expect(await principalOf(stdout)).toEqual({
+    expect(await principalOf(stdout)).toMatchObject({
       subject: 'dev@localhost',
       actor: 'dev@localhost',
       scopes: new Set(['state.read', 'state.export', 'state.import']),
@@ -64,7 +64,7 @@ describe('the token command', () => {
       ...['--scope', 'state.read state.raw.read', '--states', 'prod/* dev/network', '--ttl', '7d'],
       ...['--workspace', 'ws_1', '--environment', 'env_1', '--subject', 'ada'],
     ]);
-    expect(await principalOf(stdout)).toEqual({
+    expect(await principalOf(stdout)).toMatchObject({
       subject: 'ada',
       actor: 'ada',
       scopes: new Set(['state.read', 'state.raw.read']),

@@ -1,0 +1,82 @@
+import type { Kysely } from 'kysely';
+import type { Database } from '../database/types.ts';
+import { isUseWorthNoting, noteUse } from './last-use.ts';
+import type { Grant, Principal, Scope } from './principal.ts';
+import { listRoleGrants } from './role-grants.ts';
+
+/** What an API token may do in its own environment without a role that says so. Reading it always may. */
+export interface TokenPolicy {
+  readonly dataPlaneExport: boolean;
+  readonly dataPlaneImport: boolean;
+}
+
+/**
+ * Finds who an API token stands for (data model 7.2 and 7.4). The token, its tenant and its environment must be active.
+ * In its own environment it may read, and what the policy adds; anything else, there or elsewhere, is by its roles.
+ *
+ * @param presented.hash SHA-256 of the whole token.
+ * @param presented.hint the workspace it is said to belong to, by public id or slug; null: whichever.
+ */
+export async function verifyApiToken(
+  db: Kysely<Database>,
+  policy: TokenPolicy,
+  { hash, hint }: { readonly hash: Buffer; readonly hint: string | null },
+): Promise<Principal | null> {
+  const token = await findActiveToken(db, hash);
+  if (token === undefined) return null;
+  const { id, workspace, environment } = token;
+  if (hint !== null && hint !== workspace && hint !== token.tenantSlug) return null;
+
+  if (token.isUseWorthNoting) await noteUse(db, 'api_tokens', id);
+  const own: Grant = {
+    scopes: new Set(ownScopes(policy)),
+    reach: { kind: 'environment', workspace, environment },
+  };
+  const grants = [own, ...(await listRoleGrants(db, id))];
+  return {
+    kind: 'api-token',
+    id,
+    subject: `kilolock:api-token:${id}`,
+    // As Kilolock itself names it in history (data model 6).
+    actor: `${token.tenantSlug}/${token.environmentSlug}/${token.name}`,
+    scopes: new Set(grants.flatMap(({ scopes }) => [...scopes])),
+    workspace,
+    environment,
+    statePatterns: null,
+    grants,
+  };
+}
+
+function ownScopes({ dataPlaneExport, dataPlaneImport }: TokenPolicy): Scope[] {
+  return [
+    'state.read',
+    ...(dataPlaneExport ? (['state.export'] as const) : []),
+    ...(dataPlaneImport ? (['state.import'] as const) : []),
+  ];
+}
+
+function findActiveToken(db: Kysely<Database>, hash: Buffer) {
+  return db
+    .selectFrom('api_tokens')
+    .innerJoin('environments', (join) =>
+      join
+        .onRef('environments.id', '=', 'api_tokens.environment_id')
+        .onRef('environments.tenant_id', '=', 'api_tokens.tenant_id'),
+    )
+    .innerJoin('tenants', 'tenants.id', 'environments.tenant_id')
+    .select([
+      'api_tokens.id',
+      'api_tokens.name',
+      'tenants.workspace_id as workspace',
+      'tenants.slug as tenantSlug',
+      'environments.env_public_id as environment',
+      'environments.slug as environmentSlug',
+      isUseWorthNoting('api_tokens').as('isUseWorthNoting'),
+    ])
+    .where('api_tokens.token_hash', '=', hash)
+    .where('api_tokens.revoked_at', 'is', null)
+    .where('api_tokens.lifecycle_status', '=', 'active')
+    .where('tenants.lifecycle_status', '=', 'active')
+    .where('environments.lifecycle_status', '=', 'active')
+    .executeTakeFirst();
+}

@@ -1,0 +1,43 @@
+import type { KilolockDatabase } from '../database/connection.ts';
+import { type AuthorizationHeader, isJwtShaped, parseAuthorization } from './authorization-header.ts';
+import { type CredentialPolicies, verifyKilolockCredential } from './kilolock-credentials.ts';
+import { InvalidCredentialError, type TokenVerifier } from './token-verifier.ts';
+
+/**
+ * Makes the verifier of every kind of credential there is, for the whole value of an `Authorization` header:
+ *
+ * - a bearer token that has the form of a JWT goes to `jwt`, and nowhere else when that refuses it;
+ * - any other bearer token, and the password of HTTP Basic, is looked up among Kilolock's tokens, and nowhere else. The
+ *   user name, when there is one, must be the workspace it belongs to.
+ *
+ * Which of the two a credential is, its text alone decides: none is ever tried twice.
+ *
+ * @param options.database the control database, which holds the tokens; null accepts JWTs alone.
+ */
+export function createCredentialVerifier(options: {
+  readonly jwt: TokenVerifier;
+  readonly database: KilolockDatabase | null;
+  readonly policies: CredentialPolicies;
+}): TokenVerifier {
+  const { jwt, database, policies } = options;
+  return {
+    async verify(authorization) {
+      if (authorization === undefined) return null;
+      const header = parseAuthorization(authorization);
+      if (header === null) throw new InvalidCredentialError('neither a bearer token nor a user and password');
+      if (isJwtShaped(header.secret)) {
+        if (header.scheme === 'bearer') return jwt.verify(authorization);
+        throw new InvalidCredentialError('a JWT as a password');
+      }
+      if (database === null) throw new InvalidCredentialError('not a JWT');
+      const presented = { secret: header.secret, hint: hintOf(header) };
+      const principal = await verifyKilolockCredential(database.db, policies, presented);
+      if (principal === null) throw new InvalidCredentialError('no active Kilolock token');
+      return principal;
+    },
+  };
+}
+
+function hintOf(header: AuthorizationHeader): string | null {
+  return header.scheme === 'basic' && header.username !== '' ? header.username : null;
+}

@@ -1,0 +1,37 @@
+import { createHash } from 'node:crypto';
+import type { Kysely } from 'kysely';
+import type { Database } from '../database/types.ts';
+import { type TokenPolicy, verifyApiToken } from './api-tokens.ts';
+import { type OwnerPolicy, verifyPersonalAccessToken } from './personal-access-tokens.ts';
+import type { Principal } from './principal.ts';
+
+/** What this service lets Kilolock's own credentials do, beyond what Kilolock's roles grant. */
+export interface CredentialPolicies {
+  readonly token: TokenPolicy;
+  readonly owner: OwnerPolicy;
+}
+
+/** A secret as it came in, and the workspace its sender says it belongs to. */
+export interface PresentedSecret {
+  readonly secret: Buffer;
+  /** The user name of HTTP Basic; null when none was given. */
+  readonly hint: string | null;
+}
+
+/**
+ * Looks a secret up among Kilolock's API tokens, then among its personal access tokens (data model 7.4). Nothing is
+ * remembered between requests, so that a token is refused from the moment it is revoked.
+ *
+ * @returns null when it is none, is revoked, or belongs to something that is not active: which of these is not told.
+ */
+export async function verifyKilolockCredential(
+  db: Kysely<Database>,
+  policies: CredentialPolicies,
+  { secret, hint }: PresentedSecret,
+): Promise<Principal | null> {
+  const hash = createHash('sha256').update(secret).digest();
+  return (
+    (await verifyApiToken(db, policies.token, { hash, hint })) ??
+    (await verifyPersonalAccessToken(db, policies.owner, { hash, hint }))
+  );
+}

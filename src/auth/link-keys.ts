@@ -1,0 +1,91 @@
+import { createSecretKey, type KeyObject, randomBytes } from 'node:crypto';
+import { join } from 'node:path';
+import { calculateJwkThumbprint } from 'jose';
+import { z } from 'zod';
+import { readOrCreateSecretFile, replaceSecretFile, SecretFileError } from './secret-file.ts';
+
+/** The longest a link may be good for, in seconds: a day. For as long, a key that was replaced still verifies links. */
+export const MAX_LINK_SECONDS = 24 * 3600;
+
+/** A key that signs links, with HMAC-SHA-256. */
+export interface LinkKey {
+  /** The JWK thumbprint (RFC 7638): the `kid` of every link signed with it. */
+  readonly keyId: string;
+  readonly key: KeyObject;
+}
+
+/** A JWK set (RFC 7517, section 5) of symmetric keys, newest first. `created` is in whole seconds since 1970. */
+const keySetFile = z.object({
+  keys: z
+    .array(
+      z.object({
+        kty: z.literal('oct'),
+        // 256 bits in base64url are 43 characters.
+        k: z.base64url().length(43),
+        created: z.int().nonnegative(),
+      }),
+    )
+    .min(1),
+});
+
+type KeySetFile = z.infer<typeof keySetFile>;
+
+/**
+ * Reads the link keys of a data directory, `link-keys.jwks` (mode 0600), creating the first when there is none.
+ *
+ * @returns at least one, the one to sign with first.
+ * @throws SecretFileError when the file is open to others or holds no such keys.
+ */
+export async function loadLinkKeys(dataDirectory: string, now: Date): Promise<[LinkKey, ...LinkKey[]]> {
+  const { keys } = await readKeySet(dataDirectory, now);
+  const [newest, ...older] = await Promise.all(
+    keys.map(async ({ k }) => {
+      const key = createSecretKey(k, 'base64url');
+      return { keyId: await calculateJwkThumbprint(key), key };
+    }),
+  );
+  if (newest === undefined) throw new Error('unreachable: a key set has a key');
+  return [newest, ...older];
+}
+
+/**
+ * Adds a new link key, which signs from now on in every process that shares the data directory, and retires those that
+ * were replaced longer ago than any link is good for. To make every link void at once, remove the file instead.
+ *
+ * @returns how many keys there are now.
+ * @throws SecretFileError when the file is open to others or holds no such keys.
+ */
+export async function rotateLinkKeys(dataDirectory: string, now: Date = new Date()): Promise<number> {
+  const { keys } = await readKeySet(dataDirectory, now);
+  const oldest = seconds(now) - MAX_LINK_SECONDS;
+  // A key was replaced when the one before it in the list was created; the first is replaced now.
+  const kept = keys.filter((_key, index) => (keys[index - 1]?.created ?? seconds(now)) > oldest);
+  const next: KeySetFile = { keys: [newKey(now), ...kept] };
+  await replaceSecretFile(pathIn(dataDirectory), JSON.stringify(next));
+  return next.keys.length;
+}
+
+async function readKeySet(dataDirectory: string, now: Date): Promise<KeySetFile> {
+  const path = pathIn(dataDirectory);
+  const text = await readOrCreateSecretFile(path, () => {
+    return JSON.stringify({ keys: [newKey(now)] } satisfies KeySetFile);
+  });
+  try {
+    return keySetFile.parse(JSON.parse(text));
+  } catch {
+    // The cause is dropped: a parser's message may quote a key.
+    throw new SecretFileError(path, 'holds no 256-bit keys as a JWK set; remove it to have a new one made');
+  }
+}
+
+function newKey(now: Date): KeySetFile['keys'][number] {
+  return { kty: 'oct', k: randomBytes(32).toString('base64url'), created: seconds(now) };
+}
+
+function seconds(now: Date): number {
+  return Math.floor(now.getTime() / 1000);
+}
+
+function pathIn(dataDirectory: string): string {
+  return join(dataDirectory, 'link-keys.jwks');
+}

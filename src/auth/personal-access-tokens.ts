@@ -1,0 +1,104 @@
+import type { Kysely } from 'kysely';
+import type { Database } from '../database/types.ts';
+import { isUseWorthNoting, noteUse } from './last-use.ts';
+import type { Grant, Principal, Scope } from './principal.ts';
+
+/**
+ * What owners and administrators of a workspace may do with a personal access token, beside reading. With neither, no
+ * such token is accepted.
+ */
+export interface OwnerPolicy {
+  readonly export: boolean;
+  readonly import: boolean;
+}
+
+/**
+ * Finds who a personal access token stands for (data model 7.3 and 7.4). The account must own or administer an active
+ * workspace, and in it have an active environment that is its own (a personal workspace) or was granted to it.
+ *
+ * Such a token is for no one environment: the principal holds a grant for each, and looks labels up in the only one
+ * there is or in none.
+ *
+ * @param presented.hash SHA-256 of the whole token.
+ * @param presented.hint the public id of the workspace it is to be used in; null: every one.
+ */
+export async function verifyPersonalAccessToken(
+  db: Kysely<Database>,
+  policy: OwnerPolicy,
+  { hash, hint }: { readonly hash: Buffer; readonly hint: string | null },
+): Promise<Principal | null> {
+  if (!policy.export && !policy.import) return null;
+  const rows = (await findActiveEnvironments(db, hash)).filter(
+    ({ workspace }) => hint === null || workspace === hint,
+  );
+  const [first, ...others] = rows;
+  if (first === undefined) return null;
+
+  if (first.isUseWorthNoting) await noteUse(db, 'portal_personal_access_tokens', first.tokenId);
+  const scopes = new Set(ownerScopes(policy));
+  const grants = rows.map(
+    ({ workspace, environment }): Grant => ({
+      scopes,
+      reach: { kind: 'environment', workspace, environment },
+    }),
+  );
+  return {
+    kind: 'personal-access-token',
+    id: first.accountId,
+    subject: `kilolock:account:${first.accountId}`,
+    actor: first.email,
+    scopes,
+    workspace: others.length === 0 ? first.workspace : '',
+    environment: others.length === 0 ? first.environment : '',
+    statePatterns: null,
+    grants,
+  };
+}
+
+function ownerScopes(policy: OwnerPolicy): Scope[] {
+  return [
+    'state.read',
+    ...(policy.export ? (['state.export'] as const) : []),
+    ...(policy.import ? (['state.import'] as const) : []),
+  ];
+}
+
+function findActiveEnvironments(db: Kysely<Database>, hash: Buffer) {
+  return db
+    .selectFrom('portal_personal_access_tokens')
+    .innerJoin('portal_accounts as account', 'account.id', 'portal_personal_access_tokens.account_id')
+    .innerJoin('tenant_memberships as membership', 'membership.account_id', 'account.id')
+    .innerJoin('tenants', 'tenants.slug', 'membership.tenant_slug')
+    .innerJoin('environments', 'environments.tenant_id', 'tenants.id')
+    .select([
+      'portal_personal_access_tokens.id as tokenId',
+      'account.id as accountId',
+      'account.email',
+      'tenants.workspace_id as workspace',
+      'environments.env_public_id as environment',
+      isUseWorthNoting('portal_personal_access_tokens').as('isUseWorthNoting'),
+    ])
+    .where('portal_personal_access_tokens.token_hash', '=', hash)
+    .where('portal_personal_access_tokens.revoked_at', 'is', null)
+    .where('membership.revoked_at', 'is', null)
+    .where('membership.role', 'in', ['owner', 'tenant_admin'])
+    .where('tenants.lifecycle_status', '=', 'active')
+    .where('environments.lifecycle_status', '=', 'active')
+    .where((eb) =>
+      eb.or([
+        eb.and([
+          eb('tenants.kind', '=', 'personal'),
+          eb('tenants.personal_owner_account_id', '=', eb.ref('account.id')),
+        ]),
+        eb.exists(
+          eb
+            .selectFrom('portal_environment_pat_grants as granted')
+            .select('granted.id')
+            .whereRef('granted.environment_id', '=', 'environments.id')
+            .whereRef('granted.account_id', '=', 'account.id')
+            .where('granted.revoked_at', 'is', null),
+        ),
+      ]),
+    )
+    .execute();
+}

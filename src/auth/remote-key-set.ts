@@ -1,0 +1,85 @@
+import {
+  createRemoteJWKSet,
+  customFetch,
+  errors,
+  type FetchImplementation,
+  type JWTVerifyGetKey,
+} from 'jose';
+import { z } from 'zod';
+
+/** The issuer's keys cannot be fetched or read. The caller did nothing wrong, and is not let in either. */
+export class KeySetUnavailableError extends Error {
+  override readonly name = 'KeySetUnavailableError';
+  /** For the log: what went wrong at the key set's address. */
+  readonly reason: string;
+
+  constructor(reason: string) {
+    super('Credentials cannot be verified at the moment.');
+    this.reason = reason;
+  }
+}
+
+/** How long the issuer may take to answer, in milliseconds. */
+const TIMEOUT_MS = 5_000;
+/** How long an unknown key id causes no other fetch after one that succeeded, in milliseconds. */
+const COOL_DOWN_MS = 30_000;
+/** How long nothing is fetched after a fetch that failed, in milliseconds. */
+const COOL_DOWN_AFTER_FAILURE_MS = 5_000;
+/** How long keys are believed without hearing of them again, in milliseconds: a key withdrawn is refused after it. */
+const MAX_AGE_MS = 10 * 60_000;
+
+/**
+ * Makes a source of the keys that an issuer publishes (RFC 7517). They are fetched when the first token comes, when they
+ * are 10 minutes old, and when a token names a key that is not among them, since issuers change keys. However many
+ * tokens ask, one fetch is under way at a time, and one in 30 seconds is made for unknown key ids: whoever makes up key
+ * ids cannot have the issuer asked for each. Where a fetch failed, keys that are not yet 10 minutes old go on being used,
+ * and the issuer is left alone for 5 seconds. Redirects are not followed.
+ *
+ * @param timeoutMs how long the issuer may take to answer, in milliseconds.
+ * @returns a key source for `jwtVerify`, which throws KeySetUnavailableError when the keys cannot be had.
+ */
+export function createRemoteKeySet(url: string, timeoutMs: number = TIMEOUT_MS): JWTVerifyGetKey {
+  const keySet = createRemoteJWKSet(new URL(url), {
+    timeoutDuration: timeoutMs,
+    cooldownDuration: COOL_DOWN_MS,
+    cacheMaxAge: MAX_AGE_MS,
+    [customFetch]: fetchWithCoolDown(),
+  });
+  return async (header, token) => {
+    try {
+      return await keySet(header, token);
+    } catch (error) {
+      if (error instanceof errors.JWKSNoMatchingKey || error instanceof errors.JWKSMultipleMatchingKeys) {
+        throw error;
+      }
+      throw new KeySetUnavailableError(error instanceof Error ? error.message : 'unknown');
+    }
+  };
+}
+
+/** The library's own cool-down counts from the last success alone, so that an outage would have every token fetch. */
+function fetchWithCoolDown(): FetchImplementation {
+  let lastFailure = Number.NEGATIVE_INFINITY;
+  return async (url, options) => {
+    if (Date.now() < lastFailure + COOL_DOWN_AFTER_FAILURE_MS) {
+      throw new Error('the last fetch failed a moment ago');
+    }
+    try {
+      return await fetchKeySet(url, options);
+    } catch (error) {
+      lastFailure = Date.now();
+      throw error;
+    }
+  };
+}
+
+const keySetBody = z.object({ keys: z.array(z.looseObject({})) });
+
+/** Receives the whole answer: an issuer that never ends it, or answers with something else, has failed as well. */
+async function fetchKeySet(...[url, options]: Parameters<FetchImplementation>): Promise<Response> {
+  const response = await fetch(url, options);
+  if (response.status !== 200) throw new Error(`the answer has status ${response.status}`);
+  const body = keySetBody.safeParse(await response.json());
+  if (!body.success) throw new Error('the answer is no key set');
+  return Response.json(body.data);
+}
