@@ -1,6 +1,8 @@
 import { join } from 'node:path';
+import pg from 'pg';
 import pino, { type Logger } from 'pino';
 import { loadOrCreateDevelopmentKey, signDevelopmentToken } from './auth/development-key.ts';
+import { SecretFileError } from './auth/secret-file.ts';
 import { loadSampleHistory } from './cli/sample-history.ts';
 import { type Config, ConfigError, readConfig } from './config.ts';
 import { connectDatabase, type KilolockDatabase } from './database/connection.ts';
@@ -10,10 +12,13 @@ import { type Service, startService } from './service.ts';
 
 const EMBEDDED_DATABASE = 'kilolock';
 const SAMPLE_SCOPES = ['state.read', 'state.export', 'state.import'];
+const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
 
 await main();
 
 async function main(): Promise<void> {
+  // Without a listener a signal would end the process past its exit handlers, and leave the embedded server behind.
+  for (const signal of SIGNALS) process.on(signal, exitAtOnce);
   try {
     const config = readConfig(process.env);
     const logger = pino({ level: config.logLevel }, pino.destination({ dest: 2, sync: true }));
@@ -25,10 +30,15 @@ async function main(): Promise<void> {
     closeOnSignal(service, close, logger);
     await announce(config, service);
   } catch (error) {
-    if (!isForOperator(error)) throw error;
-    process.stderr.write(`${error.message}\n`);
-    process.exitCode = 1;
+    const line = lineForOperator(error);
+    if (line === null) throw error;
+    process.stderr.write(`${line}\n`);
+    process.exit(1);
   }
+}
+
+function exitAtOnce(): void {
+  process.exit(1);
 }
 
 interface OpenDatabase {
@@ -60,22 +70,22 @@ async function openDatabase(config: Config, logger: Logger): Promise<OpenDatabas
   };
 }
 
+/** Shuts down at the first signal; a second one does not wait for that. */
 function closeOnSignal(service: Service, closeDatabase: () => Promise<void>, logger: Logger): void {
-  let isClosing = false;
   const shutDown = async (signal: NodeJS.Signals) => {
-    if (isClosing) return;
-    isClosing = true;
+    for (const each of SIGNALS) process.off(each, shutDown).on(each, exitAtOnce);
     logger.info({ signal }, 'shutting down');
     try {
       await service.close();
       await closeDatabase();
     } catch (error) {
       logger.fatal({ err: error }, 'shutting down failed');
-      process.exitCode = 1;
+      process.exit(1);
     }
+    // Connections of clients that stand still would keep the process.
+    process.exit();
   };
-  process.on('SIGINT', shutDown);
-  process.on('SIGTERM', shutDown);
+  for (const signal of SIGNALS) process.off(signal, exitAtOnce).on(signal, shutDown);
 }
 
 async function announce({ auth, dataDirectory, playground }: Config, { publicUrl }: Service): Promise<void> {
@@ -93,11 +103,24 @@ async function announce({ auth, dataDirectory, playground }: Config, { publicUrl
   process.stdout.write(`${lines.join('\n')}\n`);
 }
 
-/** Whether the message alone tells whoever starts the process what to do. */
-function isForOperator(error: unknown): error is Error {
-  return (
+/** What tells whoever starts the process what to do, when one line can: null for a bug, which its stack tells of. */
+function lineForOperator(error: unknown): string | null {
+  if (
     error instanceof ConfigError ||
     error instanceof DataDirectoryInUseError ||
-    error instanceof NotKilolockDatabaseError
-  );
+    error instanceof NotKilolockDatabaseError ||
+    error instanceof SecretFileError
+  ) {
+    return error.message;
+  }
+  // One attempt for each address of a host name; they fail alike.
+  if (error instanceof AggregateError) return lineForOperator(error.errors[0]);
+  if (!(error instanceof Error)) return null;
+  if (error instanceof pg.DatabaseError) {
+    return /^(28|3D)/.test(error.code ?? '') ? `DATABASE_URL cannot be used: ${error.message}` : null;
+  }
+  if (!('syscall' in error)) return null;
+  if (error.syscall === 'listen') return `HOST and PORT cannot be listened on: ${error.message}`;
+  if ('path' in error) return `DATA_DIR cannot be used: ${error.message}`;
+  return `The database cannot be reached: ${error.message}`;
 }

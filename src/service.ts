@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { DEFAULT_ARCHIVE_LIMITS } from './archive/format.ts';
 import { loadOrCreateDevelopmentKey } from './auth/development-key.ts';
@@ -23,8 +24,8 @@ export interface Service {
   /** Where clients reach it. */
   readonly publicUrl: string;
   /**
-   * Shuts down in order: readiness ends, requests at work finish, operations at work are called off and leave nothing
-   * behind. The database is the caller's to close.
+   * Shuts down in order: readiness ends, operations at work are called off and leave nothing behind, requests at work
+   * finish if they do so in time. The database is the caller's to close.
    */
   close(): Promise<void>;
 }
@@ -32,6 +33,8 @@ export interface Service {
 const OPERATIONS_AT_A_TIME = 4;
 const HOUSEKEEPING_MS = 10 * 60 * 1000;
 const LEFTOVERS_AGE_MS = 24 * 3600 * 1000;
+/** How long a shutdown waits for requests: a client that stands still would hold it up for ever. */
+const REQUEST_GRACE_MS = 10_000;
 
 /** Starts the subgraph on a prepared database. */
 export async function startService(
@@ -76,7 +79,7 @@ export async function startService(
       clearInterval(housekeeping);
       // First the operations: a request may be waiting for one.
       await runner.close();
-      await server.close();
+      await Promise.race([server.close(), pause(REQUEST_GRACE_MS, undefined, { ref: false })]);
     },
   };
 }

@@ -38,7 +38,7 @@ export async function findStatesByLabel(
   caller: Caller,
   labels: readonly string[],
 ): Promise<Map<string, StateRecord>> {
-  const visible = labels.filter((label) => mayAddressState(caller.principal, label));
+  const visible = labels.filter((label) => isStorable(label) && mayAddressState(caller.principal, label));
   if (visible.length === 0) return new Map();
   const names = visible.map((label) => storedName(caller.namespace, label));
   const records = await readVisible(db, caller, (query) => query.where('states.name', 'in', names));
@@ -68,7 +68,8 @@ export async function listStates(
 ): Promise<StateRecord[]> {
   const { namespace, principal } = caller;
   const { after } = page;
-  const patterns = principal.statePatterns;
+  if (!isStorable(page.labelPrefix) || !isStorable(after ?? '')) return [];
+  const patterns = principal.statePatterns?.filter(isStorable) ?? null;
   return readVisible(db, caller, (query) => {
     let narrowed = query
       .where(sql<boolean>`starts_with(states.name, ${storedName(namespace, page.labelPrefix)})`)
@@ -90,6 +91,11 @@ export async function listStates(
     }
     return narrowed;
   });
+}
+
+/** Whether PostgreSQL can hold a text; what it cannot hold is nobody's name, and must not become another's on the way. */
+function isStorable(text: string): boolean {
+  return text.isWellFormed() && !text.includes('\0');
 }
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;

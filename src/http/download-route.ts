@@ -1,13 +1,11 @@
 import type { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { ARCHIVE_MEDIA_TYPE } from '../archive/format.ts';
 import { type ByteRange, parseRange } from './byte-range.ts';
 import { attachment } from './content-disposition.ts';
 import { describeError } from './error-log.ts';
 import { HttpError } from './http-error.ts';
 import { refuseOtherMethods } from './route-methods.ts';
-
-/** The media type of a `.klstate` file. */
-export const ARCHIVE_MEDIA_TYPE = 'application/vnd.kilolock.state-archive';
 
 /** A file that a link gives access to. */
 export interface Download {
@@ -22,6 +20,7 @@ export interface Download {
   onServed?(bytes: bigint): Promise<void>;
 }
 
+/** What downloads need from the rest. */
 export interface DownloadRouteOptions {
   /** Null for whatever reason there is nothing to download; all reasons are answered alike. */
   openDownload(operationId: string, linkToken: string): Promise<Download | null>;

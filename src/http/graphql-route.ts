@@ -45,15 +45,22 @@ export interface ContextRequest {
   readonly publicUrl: string;
 }
 
+/** What GraphQL over HTTP needs from the rest. */
 export interface GraphqlRouteOptions<Context extends { principal: Principal | null }> {
+  /** The schema, which enforces its own authorisation: callers without a credential get as far as it. */
   readonly schema: GraphQLSchema;
   /**
+   * Tells who calls from the `Authorization` header.
+   *
    * @throws InvalidCredentialError for a credential that is not accepted.
    * @throws KeySetUnavailableError when nobody can tell.
    */
   authenticate(authorization: string | undefined): Promise<Principal | null>;
+  /** Makes the context of one request. Apollo hands a shallow copy of it to the resolvers. */
   createContext(request: ContextRequest): Context;
+  /** The largest file of a multipart request, and the largest JSON body of an authenticated caller, in bytes. */
   readonly maxInlineUploadBytes: number;
+  /** Whether there is a playground to lead browsers to. */
   readonly playground: boolean;
 }
 

@@ -3,6 +3,7 @@ import { describeError } from './error-log.ts';
 import { HttpError } from './http-error.ts';
 import { refuseOtherMethods } from './route-methods.ts';
 
+/** What the health routes ask. */
 export interface HealthRoutesOptions {
   /** Whether the service can do its work: the database answers and is prepared. */
   isReady(): Promise<boolean>;

@@ -9,6 +9,7 @@ import { describeError } from './error-log.ts';
 import { addGraphqlRoute, GRAPHQL_PATH, type GraphqlRouteOptions, startApollo } from './graphql-route.ts';
 import { addHealthRoutes, type HealthRoutesOptions } from './health-routes.ts';
 import { errorBody, graphqlErrorBody, HttpError, INTERNAL_ERROR_MESSAGE } from './http-error.ts';
+import { spareWorkingConnections } from './idle-connections.ts';
 import { addPlaygroundRoutes } from './playground-routes.ts';
 import type { RequestScope } from './request-scope.ts';
 
@@ -20,6 +21,7 @@ export interface HttpServerOptions<Context extends { principal: Principal | null
   extends GraphqlRouteOptions<Context>,
     DownloadRouteOptions,
     Pick<HealthRoutesOptions, 'isReady'> {
+  /** Where request lines and failures go. */
   readonly logger: Logger;
   /** The address clients reach the service at, without a trailing slash; null: the one listened on. */
   readonly publicUrl: string | null;
@@ -74,15 +76,16 @@ export async function createHttpServer<Context extends { principal: Principal | 
     clientErrorHandler: answerUnparsable,
   });
 
+  spareWorkingConnections(server.server);
   server.decorateRequest('scope');
   server.addHook('onRequest', async (request, reply) => {
-    request.scope = openScope(request, reply, logger);
+    const gone = new AbortController();
+    request.scope = openScope(request, reply, logger, gone.signal);
     // Not the onResponse hook, which is not run for a client that went away before its answer.
     reply.raw.once('close', () => {
+      if (!reply.raw.writableFinished) gone.abort();
       letGoOfBody(request.raw, request.scope.closeAfterBody);
       logRequest(request, reply);
-      // A connection whose answer was under way when draining began was not told to close.
-      if (draining) setImmediate(() => server.server.closeIdleConnections());
     });
     reply.header('x-request-id', request.id);
     if (request.is404) throw new HttpError(404, 'NOT_FOUND', 'There is nothing at this address.');
@@ -128,11 +131,12 @@ export async function createHttpServer<Context extends { principal: Principal | 
   };
 }
 
-function openScope(request: FastifyRequest, reply: FastifyReply, logger: Logger): RequestScope {
-  const gone = new AbortController();
-  reply.raw.once('close', () => {
-    if (!reply.raw.writableFinished) gone.abort();
-  });
+function openScope(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  logger: Logger,
+  signal: AbortSignal,
+): RequestScope {
   const clientRequestId = request.headers['x-request-id'];
   return {
     requestId: request.id,
@@ -142,7 +146,7 @@ function openScope(request: FastifyRequest, reply: FastifyReply, logger: Logger)
         ? clientRequestId
         : undefined,
     logger: logger.child({ requestId: request.id }),
-    signal: gone.signal,
+    signal,
     response: reply.raw,
     principal: null,
     operationName: undefined,

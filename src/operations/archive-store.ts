@@ -15,6 +15,8 @@ export interface ArchiveStore {
   has(objectKey: string): Promise<boolean>;
   /** The bytes of an archive from `start` to `end`, both included; all of them without a range. */
   read(objectKey: string, range?: { start: number; end: number }): Readable;
+  /** The object keys of the archives that are there. */
+  list(): Promise<string[]>;
   /** Removes an archive, if it is there. */
   remove(objectKey: string): Promise<void>;
   /** Removes what a process that died left half done, unless it was touched within `olderThanMs`. */
@@ -24,6 +26,11 @@ export interface ArchiveStore {
 /** The object key of an operation's archive. */
 export function objectKeyOf(operationId: string): string {
   return operationId + ARCHIVE_FILE_EXTENSION;
+}
+
+/** The operation whose archive has this object key. */
+export function operationIdOf(objectKey: string): string {
+  return objectKey.slice(0, -ARCHIVE_FILE_EXTENSION.length);
 }
 
 /** Opens the store in a directory, which is created for the owner alone (0700). */
@@ -42,13 +49,15 @@ export async function openArchiveStore(directory: string): Promise<ArchiveStore>
       return found !== null;
     },
     read: (objectKey, range) => createReadStream(join(archives, objectKey), range),
+    async list() {
+      return (await readdir(archives)).filter(isArchive);
+    },
     async remove(objectKey) {
       await rm(join(archives, objectKey), { force: true });
     },
     async removeLeftovers(olderThanMs) {
-      const half = (name: string) => !name.endsWith(ARCHIVE_FILE_EXTENSION);
       const leftovers = [
-        ...(await readdir(archives)).filter(half).map((name) => join(archives, name)),
+        ...(await readdir(archives)).filter((name) => !isArchive(name)).map((name) => join(archives, name)),
         ...(await readdir(staging)).map((name) => join(staging, name)),
       ];
       for (const path of leftovers) {
@@ -57,6 +66,11 @@ export async function openArchiveStore(directory: string): Promise<ArchiveStore>
       }
     },
   };
+}
+
+/** Whether a file is whole: half an archive has another name. */
+function isArchive(name: string): boolean {
+  return name.endsWith(ARCHIVE_FILE_EXTENSION);
 }
 
 function isMissingFile(error: unknown): boolean {

@@ -1,6 +1,13 @@
 import type { Readable } from 'node:stream';
+import type { Environment } from '../auth/principal.ts';
+import { objectKeyOf, operationIdOf } from './archive-store.ts';
 import type { ArchiveRecord } from './operation-records.ts';
-import { expireArchives, findArchive, type OperationRecord } from './operation-records.ts';
+import {
+  expireArchives,
+  findArchive,
+  findArchivesToRemove,
+  type OperationRecord,
+} from './operation-records.ts';
 import type { ArchiveServices } from './services.ts';
 
 /** How long a download link is good for. */
@@ -8,14 +15,17 @@ const LINK_SECONDS = 15 * 60;
 
 /** A link to the archive of an export, made for one principal; null when there is no archive to download. */
 export async function downloadUrl(
-  { links }: ArchiveServices,
+  { database, links }: ArchiveServices,
   operation: OperationRecord,
   reader: { readonly subject: string; readonly publicUrl: string },
 ): Promise<string | null> {
   if (operation.kind !== 'EXPORT' || operation.status !== 'SUCCEEDED') return null;
+  const environment = await findEnvironment(database, operation.id);
+  if (environment === null) return null;
   const token = await links.sign({
     purpose: 'download',
     operationId: operation.id,
+    ...environment,
     subject: reader.subject,
     expiresInSeconds: LINK_SECONDS,
   });
@@ -34,7 +44,11 @@ export async function openArchive(
   operationId: string,
   linkToken: string,
 ): Promise<OpenArchive | null> {
-  if ((await links.verify(linkToken, 'download', operationId)) === null) return null;
+  const link = await links.verify(linkToken, 'download', operationId);
+  if (link === null) return null;
+  // A link leads to the environment it was made for, whatever the operation's row says by now.
+  const environment = await findEnvironment(database, operationId);
+  if (environment?.workspace !== link.workspace || environment.environment !== link.environment) return null;
   const archive = await findArchive(database.db, operationId);
   if (archive === null || archive.objectKey === null) return null;
   const { objectKey } = archive;
@@ -42,7 +56,25 @@ export async function openArchive(
   return { ...archive, read: (range) => store.read(objectKey, range) };
 }
 
-/** Removes the archives whose time is past. */
+/** The workspace and environment an operation belongs to. */
+async function findEnvironment(
+  { db }: ArchiveServices['database'],
+  operationId: string,
+): Promise<Environment | null> {
+  const row = await db
+    .selectFrom('state_archive.operation')
+    .select(['workspace_id as workspace', 'environment_id as environment'])
+    .where('id', '=', operationId)
+    .executeTakeFirst();
+  return row ?? null;
+}
+
+/**
+ * Removes the archives whose time is past, and those of exports that ended otherwise than well: what a process that died
+ * between two steps left is found the next time.
+ */
 export async function removeExpiredArchives({ database, store }: ArchiveServices): Promise<void> {
-  for (const objectKey of await expireArchives(database.db)) await store.remove(objectKey);
+  await expireArchives(database.db);
+  const operationIds = (await store.list()).map(operationIdOf);
+  for (const id of await findArchivesToRemove(database.db, operationIds)) await store.remove(objectKeyOf(id));
 }

@@ -34,7 +34,7 @@ export async function exportStateArchive(
   const admission = await admitOperation(services, request, 'EXPORT', options, { stateId: state.id });
   if (!admission.isNew) return admission.operationId;
   const id = randomUUID();
-  await startOperation(
+  return startOperation(
     services,
     request,
     {
@@ -56,7 +56,6 @@ export async function exportStateArchive(
       },
     },
   );
-  return id;
 }
 
 /**
@@ -106,22 +105,22 @@ async function runExport(
 ): Promise<void> {
   const { database, store, retentionSeconds } = services;
   const objectKey = objectKeyOf(operationId);
-  const { state, versions, tags, written } = await inTransaction(
-    database,
-    'read-only-snapshot',
-    async (session) => {
-      const record = (await findStatesById(session.db, request.caller, [stateId])).get(stateId);
-      if (record === undefined) throw stateNotFound();
-      const contents = await openExportSource(session, record, exportRecordOf(request, record));
-      report({ versionsTotal: BigInt(contents.versions.length) });
-      const written = await writeArchive(contents, store.pathOf(objectKey), {
-        signal,
-        onProgress: ({ versions, bytes }) => report({ versionsDone: BigInt(versions), bytesDone: bytes }),
-      });
-      return { ...contents, written };
-    },
-  );
   try {
+    const { state, versions, tags, written } = await inTransaction(
+      database,
+      'read-only-snapshot',
+      async (session) => {
+        const record = (await findStatesById(session.db, request.caller, [stateId])).get(stateId);
+        if (record === undefined) throw stateNotFound();
+        const contents = await openExportSource(session, record, exportRecordOf(request, record));
+        report({ versionsTotal: BigInt(contents.versions.length) });
+        const written = await writeArchive(contents, store.pathOf(objectKey), {
+          signal,
+          onProgress: ({ versions, bytes }) => report({ versionsDone: BigInt(versions), bytesDone: bytes }),
+        });
+        return { ...contents, written };
+      },
+    );
     await inTransaction(database, 'read-write', async ({ db }) => {
       await recordDigests(db, digestRows(versions, written));
       await insertExportEvent(db, request, state, state.currentVersionId, {
@@ -170,13 +169,18 @@ function digestRows(versions: readonly ArchivedVersion[], { versionDigests }: Wr
   return versionDigests.map(({ serial, ...digest }) => ({ versionId: ids.get(serial) ?? '', ...digest }));
 }
 
+// With the serial and the extension behind it a name stays below the 255 bytes that file systems take.
+const MAX_STEM_BYTES = 200;
+
 /** A file name that any system takes, made of the label and the serial the archive ends at. */
 function fileNameOf({ label, currentSerial }: ArchivedState): string {
   const stem = label
     .normalize('NFC')
     .replace(/[^\p{L}\p{N}._-]+/gu, '-')
     .replace(/^[.-]+|[.-]+$/g, '');
-  return `${stem.slice(0, 100) || 'state'}-${currentSerial}${ARCHIVE_FILE_EXTENSION}`;
+  // Takes whole characters only.
+  const { read } = new TextEncoder().encodeInto(stem, new Uint8Array(MAX_STEM_BYTES));
+  return `${stem.slice(0, read) || 'state'}-${currentSerial}${ARCHIVE_FILE_EXTENSION}`;
 }
 
 async function insertExportEvent(
@@ -193,7 +197,7 @@ async function insertExportEvent(
       kind: 'state_export',
       // A state that was deleted meanwhile leaves its events without one, as Kilolock's own do (data model 6).
       state_id: sql<string | null>`(select id from states where id = ${state.id})`,
-      state_version_id: versionId,
+      state_version_id: sql<string | null>`(select id from state_versions where id = ${versionId})`,
       actor: caller.principal.actor,
       payload: JSON.stringify({
         ...payload,

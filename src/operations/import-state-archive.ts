@@ -78,8 +78,7 @@ export async function importStateArchive(
     await findPlace(services.database.db, { ...input, destination }, state);
 
     const id = randomUUID();
-    isTakenOver = true;
-    await startOperation(
+    const startedId = await startOperation(
       services,
       request,
       {
@@ -97,7 +96,8 @@ export async function importStateArchive(
         onEnd: removeFile,
       },
     );
-    return id;
+    isTakenOver = startedId === id;
+    return startedId;
   } finally {
     if (!isTakenOver) await removeFile();
   }

@@ -147,6 +147,8 @@ export async function renewLeases(
       ${rows.map(([, now]) => now.bytesTotal?.toString() ?? null)}::bigint[]
     ) as now (id, versions_done, versions_total, bytes_done, bytes_total)
     where operation.id = now.id and operation.status in ('PENDING', 'RUNNING')
+      -- What was told to be interrupted stays so.
+      and operation.lease_until >= ${now}
   `.execute(db);
 }
 
@@ -201,6 +203,7 @@ export async function markSucceeded(db: Kysely<Database>, id: string, success: S
     })
     .where('id', '=', id)
     .where('status', '=', 'RUNNING')
+    .where('lease_until', '>=', now)
     .executeTakeFirst();
   if (result.numUpdatedRows !== 1n) {
     throw new OperationLostError(`Operation ${id} was given up while it was at work.`);
@@ -241,17 +244,28 @@ export async function failInterrupted(db: Kysely<Database>): Promise<void> {
   for (const { id } of lost) await markFailed(db, id, INTERRUPTED);
 }
 
-/** Marks exports whose archive is past its time, and returns the keys of the archives to remove. */
-export async function expireArchives(db: Kysely<Database>): Promise<string[]> {
-  const rows = await db
+/** Marks the exports whose archive is past its time. */
+export async function expireArchives(db: Kysely<Database>): Promise<void> {
+  await db
     .updateTable('state_archive.operation')
     .set({ status: 'EXPIRED' })
     .where('kind', '=', 'EXPORT')
     .where('status', '=', 'SUCCEEDED')
     .where('expires_at', '<=', now)
-    .returning('archive_object_key as objectKey')
     .execute();
-  return rows.map((row) => row.objectKey).filter((key) => key !== null);
+}
+
+/** Which of these exports have ended and keep no archive. Ids that are on no record here are left alone. */
+export async function findArchivesToRemove(db: Kysely<Database>, ids: readonly string[]): Promise<string[]> {
+  const wellFormed = ids.filter(isUuid);
+  if (wellFormed.length === 0) return [];
+  const rows = await db
+    .selectFrom('state_archive.operation')
+    .where('id', 'in', wellFormed)
+    .where('status', 'not in', ['PENDING', 'RUNNING', 'SUCCEEDED'])
+    .select('id')
+    .execute();
+  return rows.map((row) => row.id);
 }
 
 /** The operations among `ids` that the caller may see, by id: those of the caller's environment and state patterns. */
@@ -260,10 +274,14 @@ export async function findOperations(
   caller: Caller,
   ids: readonly string[],
 ): Promise<Map<string, OperationRecord>> {
-  const wellFormed = ids.filter((id) => z.guid().safeParse(id).success);
+  const wellFormed = ids.filter(isUuid);
   if (wellFormed.length === 0) return new Map();
   const records = await readVisible(db, caller, (query) => query.where('operation.id', 'in', wellFormed));
   return new Map(records.map((record) => [record.id, record]));
+}
+
+function isUuid(text: string): boolean {
+  return z.guid().safeParse(text).success;
 }
 
 /** A place in a list of operations, newest first. */
@@ -377,6 +395,7 @@ function selectOperations(db: Kysely<Database>) {
       'operation.error_message as errorMessage',
       'operation.error_path as errorPath',
       sql<boolean>`coalesce(operation.lease_until < ${now}, false)`.as('isInterrupted'),
+      sql<boolean>`coalesce(operation.expires_at <= ${now}, false)`.as('isExpired'),
     ]);
 }
 
@@ -400,12 +419,10 @@ async function readVisible(
 }
 
 function toRecord(row: OperationRow): OperationRecord {
-  const atWork = row.status === 'PENDING' || row.status === 'RUNNING';
-  const interrupted = atWork && row.isInterrupted;
   return {
     id: row.id,
     kind: row.kind,
-    status: interrupted ? 'FAILED' : row.status,
+    status: statusOf(row),
     stateId: row.stateId,
     label: row.label,
     actor: row.actor,
@@ -423,8 +440,18 @@ function toRecord(row: OperationRow): OperationRecord {
     archive: archiveOf(row),
     report: row.report === null ? null : readReport(row.report),
     replacedOperationId: row.replacedOperationId,
-    error: interrupted ? INTERRUPTED : errorOf(row),
+    error: hasLostItsProcess(row) ? INTERRUPTED : errorOf(row),
   };
+}
+
+/** What a record says of itself may be out of date until it is swept; what is told of it never is. */
+function statusOf(row: OperationRow): OperationStatus {
+  if (hasLostItsProcess(row)) return 'FAILED';
+  return row.status === 'SUCCEEDED' && row.isExpired ? 'EXPIRED' : row.status;
+}
+
+function hasLostItsProcess({ status, isInterrupted }: OperationRow): boolean {
+  return (status === 'PENDING' || status === 'RUNNING') && isInterrupted;
 }
 
 function archiveOf({

@@ -105,11 +105,14 @@ export class OperationRunner {
     } catch (error) {
       failure = this.#tell(operationId, error);
     }
-    try {
-      if (failure !== null) await markFailed(this.#database.db, operationId, failure);
-      await onEnd(failure);
-    } catch (error) {
-      this.#logger.error({ err: error, operationId }, 'the end of an operation could not be recorded');
+    // Each on its own: what an operation leaves behind goes although its failure could not be recorded.
+    for (const end of [
+      async () => failure && markFailed(this.#database.db, operationId, failure),
+      () => onEnd(failure),
+    ]) {
+      await end().catch((error: unknown) => {
+        this.#logger.error({ err: error, operationId }, 'the end of an operation could not be recorded');
+      });
     }
     this.#running -= 1;
     this.#waiting.shift()?.();

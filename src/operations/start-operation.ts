@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { OperationKind } from '../database/types.ts';
+import type { Caller } from '../history/states.ts';
 import {
   findByIdempotencyKey,
   type Idempotency,
@@ -27,13 +28,13 @@ export type Admission =
   | { readonly isNew: false; readonly operationId: string };
 
 /**
- * Checks the options, and looks the idempotency key up.
+ * Checks the options, and looks the idempotency key up. An operation found by it is waited for as the caller asked.
  *
  * @param request what makes two requests the same, in any order of keys.
  * @throws RequestRefusedError INVALID_INPUT, or IDEMPOTENCY_KEY_REUSED when the key was used for another request.
  */
 export async function admitOperation(
-  { database }: ArchiveServices,
+  services: ArchiveServices,
   { caller }: CallerRequest,
   kind: OperationKind,
   options: OperationOptions,
@@ -56,8 +57,49 @@ export async function admitOperation(
   const fingerprint = createHash('sha256')
     .update(JSON.stringify(Object.entries(request).sort()))
     .digest();
+  const idempotency = { key, fingerprint };
+  const operationId = await findEarlier(services, caller, kind, idempotency);
+  if (operationId === null) return { isNew: true, idempotency };
+  await services.runner.wait(operationId, waitSeconds * 1000);
+  return { isNew: false, operationId };
+}
+
+/**
+ * Records an operation, starts its job, and waits for its end as long as the caller asked.
+ *
+ * @returns the operation's id; that of the earlier one, and nothing was started, when the same request came in twice at
+ *   the same moment.
+ * @throws RequestRefusedError IDEMPOTENCY_KEY_REUSED when the key came in with another request at the same moment.
+ */
+export async function startOperation(
+  services: ArchiveServices,
+  { caller }: CallerRequest,
+  operation: NewOperation,
+  options: OperationOptions,
+  work: OperationWork,
+): Promise<string> {
+  const { database, runner } = services;
+  let { id } = operation;
+  if (await insertOperation(database.db, caller, operation)) {
+    runner.start(id, work);
+  } else {
+    const { kind, idempotency } = operation;
+    const earlier = idempotency && (await findEarlier(services, caller, kind, idempotency));
+    if (earlier === null) throw new Error(`Operation ${id} could not be recorded.`);
+    id = earlier;
+  }
+  await runner.wait(id, options.waitSeconds * 1000);
+  return id;
+}
+
+async function findEarlier(
+  { database }: ArchiveServices,
+  caller: Caller,
+  kind: OperationKind,
+  { key, fingerprint }: Idempotency,
+): Promise<string | null> {
   const earlier = await findByIdempotencyKey(database.db, caller, kind, key);
-  if (earlier === null) return { isNew: true, idempotency: { key, fingerprint } };
+  if (earlier === null) return null;
   if (!earlier.fingerprint.equals(fingerprint)) {
     throw new RequestRefusedError(
       'IDEMPOTENCY_KEY_REUSED',
@@ -65,28 +107,5 @@ export async function admitOperation(
       ['idempotencyKey'],
     );
   }
-  return { isNew: false, operationId: earlier.id };
-}
-
-/**
- * Records an operation, starts its job, and waits for its end as long as the caller asked.
- *
- * @throws RequestRefusedError IDEMPOTENCY_KEY_REUSED when the same key came in twice at the same moment.
- */
-export async function startOperation(
-  { database, runner }: ArchiveServices,
-  { caller }: CallerRequest,
-  operation: NewOperation,
-  options: OperationOptions,
-  work: OperationWork,
-): Promise<void> {
-  if (!(await insertOperation(database.db, caller, operation))) {
-    throw new RequestRefusedError(
-      'IDEMPOTENCY_KEY_REUSED',
-      'The same idempotency key came in twice at the same moment; ask again to find the operation.',
-      ['idempotencyKey'],
-    );
-  }
-  runner.start(operation.id, work);
-  await runner.wait(operation.id, options.waitSeconds * 1000);
+  return earlier.id;
 }

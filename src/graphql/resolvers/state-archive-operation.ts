@@ -21,9 +21,11 @@ export const StateArchiveOperation: StateArchiveOperationResolvers = {
     replacedOperationId === null ? null : loaders.operationById.load(replacedOperationId),
   archive: (operation) => (operation.archive === null ? null : { operation, archive: operation.archive }),
 
-  async versionMapping({ id }, page, { services }) {
+  async versionMapping({ id, kind, stateId }, page, { services }) {
     const limit = pageLimit(page, 1000);
     const after = keyOfCursor(page, parseInt64);
+    // An import has a state once it has succeeded, and a dry run never.
+    if (kind !== 'IMPORT' || stateId === null) return null;
     const mapping = await listVersionMapping(services.database.db, id, { after, limit });
     return connectionOf(mapping, page, ({ serial }) => String(serial));
   },

@@ -1,6 +1,5 @@
-import { randomBytes } from 'node:crypto';
-import { copyFile, chmod, mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
-import { createHash } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
+import { chmod, copyFile, mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pino from 'pino';
@@ -177,7 +176,9 @@ export async function operationOf(
 /** The id of the state an operation exported or restored. */
 export function stateIdOf(operation: OperationRecord): string {
   if (operation.stateId === null) {
-    throw new Error(`The operation ${operation.status}: ${operation.error?.code} ${operation.error?.message}`);
+    throw new Error(
+      `The operation ${operation.status}: ${operation.error?.code} ${operation.error?.message}`,
+    );
   }
   return operation.stateId;
 }

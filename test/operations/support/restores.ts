@@ -43,21 +43,20 @@ export async function recordImport({ db }: KilolockDatabase, caller: Caller, lab
   return id;
 }
 
-/** Carries a plan out under a recorded operation. */
+/** Carries a plan out under a recorded operation. Returns the id of the restored state. */
 export async function apply(
   database: KilolockDatabase,
   plan: RestorePlan,
   operationId: string,
-  beforeCommit: (session: DatabaseSession, restored: { stateId: string }) => Promise<void> = async () => {},
+  beforeCommit: (session: DatabaseSession) => Promise<void> = async () => {},
 ): Promise<{ stateId: string }> {
-  const { stateId } = plan.placement;
   await applyRestore(database, plan, {
     operationId,
     actor: 'somebody',
     eventDetails: {},
     onProgress: () => {},
     archiveReplaced: async () => {},
-    beforeCommit: (session) => beforeCommit(session, { stateId }),
+    beforeCommit,
   });
-  return { stateId };
+  return { stateId: plan.placement.stateId };
 }

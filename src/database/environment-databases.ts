@@ -1,0 +1,95 @@
+import { connectDatabase, type KilolockDatabase } from './connection.ts';
+import { prepareDatabase } from './prepare.ts';
+
+/** Too many environments' databases are in use at this moment. */
+export class EnvironmentDatabasesBusyError extends Error {
+  override readonly name = 'EnvironmentDatabasesBusyError';
+
+  constructor(limit: number) {
+    super(`The databases of ${limit} environments are in use at this moment; try again later.`);
+  }
+}
+
+/** How many databases are kept open, and how many connections each may have. */
+export interface EnvironmentDatabasesOptions {
+  readonly maxDatabases: number;
+  readonly maxConnectionsEach: number;
+  /** Called once for each database that was opened and prepared. */
+  readonly onOpened: (database: KilolockDatabase) => Promise<void>;
+}
+
+interface Entry {
+  readonly database: KilolockDatabase;
+  readonly prepared: Promise<void>;
+}
+
+/**
+ * The databases of environments that have one of their own (data model 1.13), opened at first use.
+ *
+ * A pool closes its connections when they have been idle for a while. One without connections costs nothing, so that it
+ * is simply forgotten when its place is needed; whoever still holds it can go on using it.
+ */
+export class EnvironmentDatabases {
+  readonly #options: EnvironmentDatabasesOptions;
+  /** By connection string, the least recently used first. */
+  readonly #entries = new Map<string, Entry>();
+
+  constructor(options: EnvironmentDatabasesOptions) {
+    this.#options = options;
+  }
+
+  /** The databases that are open now. */
+  get opened(): readonly KilolockDatabase[] {
+    return [...this.#entries.values()].map(({ database }) => database);
+  }
+
+  /**
+   * The database behind a connection string, with the schema `state_archive` in it.
+   *
+   * @throws NotKilolockDatabaseError when it has not Kilolock's tables; EnvironmentDatabasesBusyError when there is no
+   *   place for another; PostgreSQL's errors as they are.
+   */
+  async open(connectionString: string): Promise<KilolockDatabase> {
+    const entry = this.#entries.get(connectionString) ?? this.#connect(connectionString);
+    this.#entries.delete(connectionString);
+    this.#entries.set(connectionString, entry);
+    try {
+      await entry.prepared;
+    } catch (error) {
+      if (this.#entries.get(connectionString) === entry) this.#entries.delete(connectionString);
+      await entry.database.close();
+      throw error;
+    }
+    return entry.database;
+  }
+
+  /** Closes every database, after the work running on it has ended. */
+  async close(): Promise<void> {
+    const databases = this.opened;
+    this.#entries.clear();
+    await Promise.all(databases.map((database) => database.close()));
+  }
+
+  #connect(connectionString: string): Entry {
+    this.#makeRoom();
+    const database = connectDatabase({
+      connectionString,
+      maxConnections: this.#options.maxConnectionsEach,
+    });
+    const prepared = prepareDatabase(database, { createKilolockTables: false }).then(() =>
+      this.#options.onOpened(database),
+    );
+    return { database, prepared };
+  }
+
+  #makeRoom(): void {
+    const { maxDatabases } = this.#options;
+    if (this.#entries.size < maxDatabases) return;
+    for (const [connectionString, { database }] of this.#entries) {
+      if (database.pool.totalCount > 0) continue;
+      this.#entries.delete(connectionString);
+      return;
+    }
+    throw new EnvironmentDatabasesBusyError(maxDatabases);
+  }
+}

@@ -1,0 +1,137 @@
+import { resolve } from 'node:path';
+import { describe, expect, test } from '@jest/globals';
+import { ConfigError, readConfig } from '../src/config.ts';
+
+const JWKS = {
+  AUTH_JWKS_URL: 'https://id.example.org/jwks',
+  AUTH_ISSUER: 'https://id.example.org',
+  AUTH_AUDIENCE: 'kilolock',
+};
+const DATABASE_URL = 'postgresql://user:secret@db.example.org/kilolock';
+
+/** The one line a process with this environment would end with. */
+function refusal(env: Readonly<Record<string, string>>): string {
+  try {
+    readConfig(env);
+  } catch (error) {
+    expect(error).toBeInstanceOf(ConfigError);
+    const { message } = error as ConfigError;
+    expect(message).not.toContain('\n');
+    return message;
+  }
+  throw new Error('The environment was accepted.');
+}
+
+describe('without any variable', () => {
+  test('the service is a development one: on this machine, with a database of its own and the development key', () => {
+    expect(readConfig({})).toMatchObject({
+      port: 4001,
+      host: '127.0.0.1',
+      publicUrl: null,
+      dataDirectory: resolve('.data'),
+      databaseUrl: null,
+      logLevel: 'info',
+      auth: { jwksUrl: null, issuer: null, audience: null, developmentKey: true },
+      playground: true,
+      archiveRetentionSeconds: 7 * 86400,
+      maxInlineUploadBytes: 32 * 1024 * 1024,
+      maxArchiveBytes: 4 * 1024 ** 3,
+    });
+  });
+
+  test('or with empty ones, which count as absent', () => {
+    const names = ['PORT', 'HOST', 'PUBLIC_URL', 'DATA_DIR', 'DATABASE_URL', 'AUTH_DEV_KEY', 'PLAYGROUND'];
+    const empty = Object.fromEntries(names.map((name) => [name, '']));
+    expect(readConfig(empty)).toEqual(readConfig({}));
+  });
+});
+
+describe('each variable', () => {
+  test.each([
+    [{ PORT: '0' }, { port: 0 }],
+    [{ PORT: '65535' }, { port: 65535 }],
+    [{ HOST: '0.0.0.0' }, { host: '0.0.0.0' }],
+    [{ PUBLIC_URL: 'https://states.example.org/' }, { publicUrl: 'https://states.example.org' }],
+    [{ PUBLIC_URL: 'http://localhost:8080/archives//' }, { publicUrl: 'http://localhost:8080/archives' }],
+    [{ DATA_DIR: '/var/lib/archive' }, { dataDirectory: '/var/lib/archive' }],
+    [{ DATA_DIR: 'somewhere' }, { dataDirectory: resolve('somewhere') }],
+    [{ LOG_LEVEL: 'silent' }, { logLevel: 'silent' }],
+    [{ PLAYGROUND: 'off' }, { playground: false }],
+    [{ PLAYGROUND: '0' }, { playground: false }],
+    [{ ARCHIVE_RETENTION: '45s' }, { archiveRetentionSeconds: 45 }],
+    [{ ARCHIVE_RETENTION: '15m' }, { archiveRetentionSeconds: 900 }],
+    [{ ARCHIVE_RETENTION: '24h' }, { archiveRetentionSeconds: 86400 }],
+    [{ ARCHIVE_RETENTION: '7d' }, { archiveRetentionSeconds: 604800 }],
+    [{ MAX_INLINE_UPLOAD_BYTES: '1048576' }, { maxInlineUploadBytes: 1048576 }],
+    [{ MAX_ARCHIVE_BYTES: '1' }, { maxArchiveBytes: 1 }],
+    [{ DATABASE_URL, ...JWKS }, { databaseUrl: DATABASE_URL }],
+    [
+      { DATABASE_URL: 'postgres://localhost/kilolock', ...JWKS },
+      { databaseUrl: 'postgres://localhost/kilolock' },
+    ],
+  ])('is read: %j', (env, expected) => {
+    expect(readConfig(env)).toMatchObject(expected);
+  });
+
+  test.each([
+    ['PORT', ['hunter2', '-1', '65536', '80.5']],
+    ['PUBLIC_URL', ['hunter2', 'ftp://hunter2.example.org', '//hunter2']],
+    ['DATABASE_URL', ['hunter2', 'mysql://root:hunter2@db/x']],
+    ['LOG_LEVEL', ['hunter2', 'INFO']],
+    ['AUTH_JWKS_URL', ['hunter2', 'file:///hunter2']],
+    ['AUTH_DEV_KEY', ['hunter2', 'yes']],
+    ['PLAYGROUND', ['hunter2', 'TRUE']],
+    ['ARCHIVE_RETENTION', ['hunter2', '7', '0d', '-1d', '1w', '1.5h', '7 d', '9999999999s']],
+    ['MAX_INLINE_UPLOAD_BYTES', ['hunter2', '0', '-1', '1.5', '32MiB', '1e999']],
+    ['MAX_ARCHIVE_BYTES', ['hunter2', '0', '9007199254740993000']],
+  ])('%s that cannot be used is named, and its value is not', (name, values) => {
+    for (const value of values) {
+      const line = refusal({ [name]: value });
+      expect(line).toContain(`${name}: `);
+      expect(line).not.toContain('hunter2');
+    }
+  });
+
+  test('that cannot be used is named beside every other one', () => {
+    const line = refusal({ PORT: 'x', LOG_LEVEL: 'y', ARCHIVE_RETENTION: 'z' });
+    for (const name of ['PORT', 'LOG_LEVEL', 'ARCHIVE_RETENTION']) expect(line).toContain(name);
+  });
+});
+
+describe('the way tokens are verified', () => {
+  test('a database of yours turns the development key and the playground off', () => {
+    expect(readConfig({ DATABASE_URL, ...JWKS })).toMatchObject({
+      auth: {
+        jwksUrl: JWKS.AUTH_JWKS_URL,
+        issuer: JWKS.AUTH_ISSUER,
+        audience: JWKS.AUTH_AUDIENCE,
+        developmentKey: false,
+      },
+      playground: false,
+    });
+  });
+
+  test('both may be turned on by name', () => {
+    expect(readConfig({ DATABASE_URL, AUTH_DEV_KEY: 'true', PLAYGROUND: 'true' })).toMatchObject({
+      auth: { jwksUrl: null, developmentKey: true },
+      playground: true,
+    });
+  });
+
+  test('a key set without issuer and audience is refused, for any token of that issuer would do', () => {
+    const { AUTH_ISSUER, AUTH_AUDIENCE, AUTH_JWKS_URL } = JWKS;
+    for (const env of [{ AUTH_JWKS_URL }, { AUTH_JWKS_URL, AUTH_ISSUER }, { AUTH_JWKS_URL, AUTH_AUDIENCE }]) {
+      const line = refusal(env);
+      for (const name of Object.keys(JWKS)) expect(line).toContain(name);
+    }
+  });
+
+  test('the embedded database with the development key off and no key set is refused: nobody could get in', () => {
+    expect(refusal({ AUTH_DEV_KEY: 'false' })).toContain('AUTH_JWKS_URL');
+  });
+
+  test('the embedded database may have a key set beside the development key, or instead of it', () => {
+    expect(readConfig(JWKS).auth).toMatchObject({ jwksUrl: JWKS.AUTH_JWKS_URL, developmentKey: true });
+    expect(readConfig({ ...JWKS, AUTH_DEV_KEY: 'off' }).auth).toMatchObject({ developmentKey: false });
+  });
+});

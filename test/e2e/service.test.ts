@@ -1,0 +1,219 @@
+import { once } from 'node:events';
+import { connect, createServer } from 'node:net';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
+import { createEmptyTestDatabase, createTestDatabase, type TestDatabase } from '../support/database.ts';
+import {
+  ask,
+  cleanUp,
+  onEmbedded,
+  postmasterPid,
+  removeTemplate,
+  start,
+  startMain,
+  temporaryDirectory,
+  usedDataDirectory,
+} from './support/processes.ts';
+
+afterEach(cleanUp);
+afterAll(removeTemplate);
+
+const STATES = '{ stateArchives { nodes { name status { versionCount } } } }';
+const SAMPLE = { stateArchives: { nodes: [{ name: 'demo/network', status: { versionCount: 10 } }] } };
+
+/** A process that will not start says why in one line, at once, and nothing else. */
+async function refusal(environment: Readonly<Record<string, string>>): Promise<string> {
+  const { exitCode, stdout, stderr } = await start('src/main.ts', {
+    PORT: '0',
+    LOG_LEVEL: 'error',
+    ...environment,
+  }).ended;
+  expect([exitCode, stdout]).toEqual([1, '']);
+  expect(stderr).toMatch(/^[^\n]+\n$/);
+  return stderr;
+}
+
+describe('the service on its embedded database', () => {
+  test('announces where it is, with a token that works; keeps its data; and ends cleanly', async () => {
+    const DATA_DIR = await temporaryDirectory();
+    const first = await startMain({ DATA_DIR });
+    expect(first.url).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);
+    expect(first.announcement).toContain(`\nPlayground  ${first.url}/playground\n`);
+    expect(await ask(first, STATES)).toEqual(SAMPLE);
+    expect((await fetch(`${first.url}/readyz`)).status).toBe(200);
+    const playground = await fetch(`${first.url}/playground`);
+    expect([playground.status, playground.headers.get('content-type')]).toEqual([
+      200,
+      expect.stringContaining('text/html'),
+    ]);
+
+    const second = await refusal({ DATA_DIR });
+    expect(second).toContain('DATA_DIR is in use');
+    expect(await ask(first, STATES)).toEqual(SAMPLE);
+
+    first.child.kill('SIGTERM');
+    const { exitCode, signal, stderr } = await first.ended;
+    expect([exitCode, signal]).toEqual([0, null]);
+    expect(stderr).toContain('"shutting down"');
+    expect(stderr).not.toContain(first.token);
+    expect(await postmasterPid(DATA_DIR)).toBeNull();
+
+    const again = await startMain({ DATA_DIR });
+    expect(await ask(again, STATES)).toEqual(SAMPLE);
+    // The development key is kept, so a token outlives a restart.
+    expect(await ask({ ...again, token: first.token }, STATES)).toEqual(SAMPLE);
+    again.child.kill('SIGINT');
+    expect(await again.ended).toMatchObject({ exitCode: 0 });
+    expect(await postmasterPid(DATA_DIR)).toBeNull();
+  });
+
+  test('killed outright, starts again with its data, and tells of the operation it was at', async () => {
+    const DATA_DIR = await usedDataDirectory();
+    const first = await startMain({ DATA_DIR });
+    const { exportStateArchive } = await ask<{ exportStateArchive: { operation: { id: string } } }>(
+      first,
+      'mutation { exportStateArchive(input: { name: "demo/network" }) { operation { id } } }',
+    );
+    const { id } = exportStateArchive.operation;
+    // As if it were at work at the moment of the kill, and a lease ago.
+    await onEmbedded(
+      DATA_DIR,
+      `update state_archive.operation set status = 'RUNNING', finished_at = null, expires_at = null,
+         lease_until = now() - interval '1 second'
+       where id = '${id}'`,
+    );
+    first.child.kill('SIGKILL');
+    expect(await first.ended).toMatchObject({ signal: 'SIGKILL' });
+    expect(await postmasterPid(DATA_DIR)).not.toBeNull();
+
+    const again = await startMain({ DATA_DIR });
+    expect(await ask(again, STATES)).toEqual(SAMPLE);
+    expect(
+      await ask(again, `{ stateArchiveOperation(id: "${id}") { status finishedAt error { code } } }`),
+    ).toEqual({
+      stateArchiveOperation: {
+        status: 'FAILED',
+        finishedAt: expect.any(String),
+        error: { code: 'OPERATION_INTERRUPTED' },
+      },
+    });
+    again.child.kill('SIGTERM');
+    expect(await again.ended).toMatchObject({ exitCode: 0 });
+  });
+
+  test('ends at the second signal, though a client holds a request open', async () => {
+    const DATA_DIR = await usedDataDirectory();
+    const service = await startMain({ DATA_DIR });
+    const socket = connect(Number(new URL(service.url).port), '127.0.0.1');
+    socket.on('error', () => {});
+    await once(socket, 'connect');
+    socket.write(
+      `POST /graphql HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer ${service.token}\r\n` +
+        'content-type: application/json\r\ncontent-length: 100\r\nexpect: 100-continue\r\n\r\n',
+    );
+    // The server has the request, and waits for its body.
+    await once(socket, 'data');
+    service.child.kill('SIGTERM');
+    await service.printed('"shutting down"');
+    service.child.kill('SIGTERM');
+    expect(await service.ended).toMatchObject({ exitCode: 1 });
+    // PostgreSQL was told to end with the process, and does so a moment later.
+    while ((await postmasterPid(DATA_DIR)) !== null);
+    socket.destroy();
+  });
+});
+
+describe('the service on a database of yours', () => {
+  let kilolock: TestDatabase;
+  let empty: TestDatabase;
+
+  beforeAll(async () => {
+    kilolock = await createTestDatabase();
+    empty = await createEmptyTestDatabase();
+  });
+
+  afterAll(async () => {
+    await kilolock.drop();
+    await empty.drop();
+  });
+
+  /** Everything there is in `public`, by name. */
+  async function publicObjects({ database }: TestDatabase): Promise<unknown[]> {
+    const { rows } = await database.pool.query(
+      `select relname, relkind from pg_class where relnamespace = 'public'::regnamespace order by relname`,
+    );
+    return rows;
+  }
+
+  test('creates nothing in public, loads no sample, and has no playground unless asked', async () => {
+    const { database, connectionString } = kilolock;
+    await database.pool.query('drop schema state_archive cascade');
+    const before = await publicObjects(kilolock);
+    const DATA_DIR = await temporaryDirectory();
+    const service = await startMain({ DATA_DIR, DATABASE_URL: connectionString, AUTH_DEV_KEY: 'true' });
+    expect(service.announcement).not.toContain('Playground');
+    expect((await fetch(`${service.url}/playground`)).status).toBe(404);
+    expect(await ask(service, STATES)).toEqual({ stateArchives: { nodes: [] } });
+    expect(await publicObjects(kilolock)).toEqual(before);
+    const { rows } = await database.pool.query(
+      `select count(*)::int as count from pg_class where relnamespace = 'state_archive'::regnamespace`,
+    );
+    expect(rows[0].count).toBeGreaterThan(0);
+    service.child.kill('SIGTERM');
+    expect(await service.ended).toMatchObject({ exitCode: 0 });
+  });
+
+  test('refuses a database that is not Kilolock’s, and leaves it as it was', async () => {
+    const DATA_DIR = await temporaryDirectory();
+    const { connectionString } = empty;
+    const line = await refusal({ DATA_DIR, DATABASE_URL: connectionString, AUTH_DEV_KEY: 'true' });
+    expect(line).toContain('without the tables of Kilolock');
+    expect(line).not.toContain(new URL(connectionString).password);
+    const { rows } = await empty.database.pool.query(
+      `select nspname from pg_namespace where nspname = 'state_archive'`,
+    );
+    expect(rows).toEqual([]);
+    expect(await publicObjects(empty)).toEqual([]);
+    const migration = await start('src/cli/migrate.ts', { DATA_DIR, DATABASE_URL: connectionString }).ended;
+    expect([migration.exitCode, migration.stdout]).toEqual([1, '']);
+    expect(migration.stderr).toMatch(/^[^\n]*without the tables of Kilolock[^\n]*\n$/);
+  });
+
+  test('refuses an address it cannot use, without the password in it', async () => {
+    const DATA_DIR = await temporaryDirectory();
+    const wrong = new URL(kilolock.connectionString);
+    wrong.password = 'hunter2';
+    const absent = new URL(kilolock.connectionString);
+    absent.pathname = '/no_such_database';
+    for (const DATABASE_URL of ['postgres://u:hunter2@127.0.0.1:1/x', wrong.href, absent.href]) {
+      const line = await refusal({ DATA_DIR, DATABASE_URL, AUTH_DEV_KEY: 'true' });
+      expect(line).not.toContain('hunter2');
+      expect(line).toMatch(/^(The database cannot be reached|DATABASE_URL cannot be used): /);
+    }
+  });
+
+  test('without a way to verify tokens does not start', async () => {
+    const line = await refusal({
+      DATA_DIR: await temporaryDirectory(),
+      DATABASE_URL: kilolock.connectionString,
+    });
+    expect(line).toContain('AUTH_JWKS_URL');
+  });
+});
+
+test('a variable that cannot be used is named in one line', async () => {
+  const line = await refusal({ PORT: 'hunter2', DATA_DIR: await temporaryDirectory() });
+  expect(line).toContain('PORT');
+  expect(line).not.toContain('hunter2');
+});
+
+test('a port that is taken is told in one line, and nothing is left running', async () => {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  const PORT = String(typeof address === 'object' && address?.port);
+  const DATA_DIR = await usedDataDirectory();
+  const line = await refusal({ DATA_DIR, PORT });
+  server.close();
+  expect(line).toContain('PORT');
+  expect(await postmasterPid(DATA_DIR)).toBeNull();
+});

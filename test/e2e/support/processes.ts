@@ -1,0 +1,189 @@
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { chmod, mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import pg from 'pg';
+
+/** How a process ended, and all it printed. */
+export interface Ended {
+  readonly exitCode: number | null;
+  readonly signal: NodeJS.Signals | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** A process of the project, started as a person would start it. */
+export interface Started {
+  readonly child: ChildProcess;
+  readonly ended: Promise<Ended>;
+  /** Resolves with all of standard output once `text` was printed anywhere; rejects when the process ends before. */
+  printed(text: string): Promise<string>;
+}
+
+/** The service, ready. */
+export interface RunningService extends Started {
+  readonly url: string;
+  /** Everything printed to standard output so far. */
+  readonly announcement: string;
+  readonly token: string;
+}
+
+const started = new Set<Started>();
+const directories = new Set<string>();
+
+/** Runs `node` on a file of the project, with no environment but the one given. */
+export function start(file: string, environment: Readonly<Record<string, string>>): Started {
+  const child = spawn(process.execPath, [fileURLToPath(new URL(`../../../${file}`, import.meta.url))], {
+    env: { PATH: process.env.PATH, NO_COLOR: '1', ...environment },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const output = { stdout: '', stderr: '' };
+  for (const name of ['stdout', 'stderr'] as const) {
+    child[name].setEncoding('utf8').on('data', (text: string) => {
+      output[name] += text;
+    });
+  }
+  const ended = once(child, 'close').then(() => ({
+    exitCode: child.exitCode,
+    signal: child.signalCode,
+    ...output,
+  }));
+  const printed = (text: string) =>
+    new Promise<string>((resolve, reject) => {
+      const look = () => {
+        if (`${output.stdout}\n${output.stderr}`.includes(text)) resolve(output.stdout);
+      };
+      child.stdout.on('data', look);
+      child.stderr.on('data', look);
+      look();
+      void ended.then(({ stderr }) => reject(new Error(`The process ended without "${text}": ${stderr}`)));
+    });
+  const running = { child, ended, printed };
+  started.add(running);
+  return running;
+}
+
+/** Starts the service on a data directory and a free port, and waits until it has announced itself. */
+export async function startMain(environment: Readonly<Record<string, string>>): Promise<RunningService> {
+  const running = start('src/main.ts', { PORT: '0', LOG_LEVEL: 'info', ...environment });
+  const announcement = await running.printed('good for 8 hours');
+  return {
+    ...running,
+    announcement,
+    url: /^Endpoint +(\S+)\/graphql$/m.exec(announcement)?.[1] ?? '',
+    token: /^Token +(\S+)$/m.exec(announcement)?.[1] ?? '',
+  };
+}
+
+/** A directory of the test's own, which the account of PostgreSQL can reach. */
+export async function temporaryDirectory(): Promise<string> {
+  const parent = await mkdtemp(join(tmpdir(), 'state-archive-e2e-'));
+  await chmod(parent, 0o755);
+  directories.add(parent);
+  return join(parent, 'data');
+}
+
+/**
+ * A data directory in which the service has run before, with its sample, its keys and no operations: the copy of one
+ * that is made once. Making a cluster takes longer than most tests.
+ */
+export async function usedDataDirectory(): Promise<string> {
+  template ??= makeTemplate();
+  const directory = await temporaryDirectory();
+  // Files of the cluster belong to another account than ours when we are root.
+  await promisify(execFile)('cp', ['-a', await template, directory]);
+  return directory;
+}
+
+let template: Promise<string> | undefined;
+
+async function makeTemplate(): Promise<string> {
+  const directory = await temporaryDirectory();
+  directories.delete(dirname(directory));
+  const { child, ended } = await startMain({ DATA_DIR: directory });
+  child.kill('SIGTERM');
+  await ended;
+  return directory;
+}
+
+/** Removes what {@link usedDataDirectory} copies. Call it in `afterAll`. */
+export async function removeTemplate(): Promise<void> {
+  if (template !== undefined) await rm(dirname(await template), { recursive: true, force: true });
+}
+
+/** Ends what a test left running, and removes its directories. Call it in `afterEach`. */
+export async function cleanUp(): Promise<void> {
+  for (const { child, ended } of started) {
+    if (child.exitCode === null && child.signalCode === null) child.kill('SIGKILL');
+    await ended;
+  }
+  started.clear();
+  for (const directory of directories) {
+    const pid = await postmasterPid(join(directory, 'data'));
+    if (pid !== null) process.kill(pid, 'SIGKILL');
+    await rm(directory, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 });
+  }
+  directories.clear();
+}
+
+/** The process id of the PostgreSQL that runs on a data directory, or null when none does. */
+export async function postmasterPid(dataDirectory: string): Promise<number | null> {
+  const file = join(dataDirectory, 'postgres', 'cluster', 'postmaster.pid');
+  const text = await readFile(file, 'utf8').catch(() => '');
+  const pid = Number(text.split('\n')[0]);
+  if (!(pid > 0)) return null;
+  try {
+    process.kill(pid, 0);
+    return pid;
+  } catch {
+    return null;
+  }
+}
+
+/** Runs one statement on the embedded database of a data directory whose service is running. */
+export async function onEmbedded<Row>(dataDirectory: string, text: string): Promise<Row[]> {
+  const home = join(dataDirectory, 'postgres');
+  const password = (await readFile(join(home, 'password'), 'utf8')).trim();
+  const lines = (await readFile(join(home, 'cluster', 'postmaster.pid'), 'utf8')).split('\n');
+  const client = new pg.Client({
+    host: '127.0.0.1',
+    port: Number(lines[3]),
+    user: 'postgres',
+    password,
+    database: 'kilolock',
+  });
+  await client.connect();
+  try {
+    return (await client.query(text)).rows;
+  } finally {
+    await client.end();
+  }
+}
+
+/** Sends a GraphQL document to a running service; throws when there is no data. */
+export async function ask<Data>(
+  { url, token }: Pick<RunningService, 'url' | 'token'>,
+  query: string,
+  variables: Readonly<Record<string, unknown>> = {},
+  file?: Blob,
+): Promise<Data> {
+  const form = new FormData();
+  form.set('operations', JSON.stringify({ query, variables: { ...variables, file: null } }));
+  form.set('map', JSON.stringify({ 0: ['variables.file'] }));
+  if (file !== undefined) form.set('0', file, 'in.klstate');
+  const response = await fetch(`${url}/graphql`, {
+    method: 'POST',
+    headers: {
+      authorization: `Bearer ${token}`,
+      'apollo-require-preflight': 'true',
+      ...(file === undefined && { 'content-type': 'application/json' }),
+    },
+    body: file === undefined ? JSON.stringify({ query, variables }) : form,
+  });
+  const { data, errors } = (await response.json()) as { data?: Data; errors?: { message: string }[] };
+  if (data === undefined || errors !== undefined) throw new Error(errors?.[0]?.message ?? 'no data');
+  return data;
+}

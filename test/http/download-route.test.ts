@@ -1,0 +1,187 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { createReadStream } from 'node:fs';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import type { Download } from '../../src/http/server.ts';
+import { head, openSocket, send, until } from './support/requests.ts';
+import { startTestServer, type TestServer } from './support/test-server.ts';
+
+const archive = randomBytes(5 * 1024 * 1024 + 7);
+const sha256 = createHash('sha256').update(archive).digest('hex');
+const ETAG = `"${sha256}"`;
+const LINK = '/archives/op-1?token=good-link';
+
+let directory: string;
+let server: TestServer;
+let served: bigint[];
+let download: Download;
+
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'download-test-'));
+  const path = join(directory, 'archive');
+  await writeFile(path, archive);
+  served = [];
+  download = {
+    fileName: 'prod-network.klstate',
+    sizeBytes: BigInt(archive.length),
+    sha256,
+    read: (range) => createReadStream(path, range),
+    async onServed(bytes) {
+      served.push(bytes);
+    },
+  };
+  server = await startTestServer({
+    openDownload: async (operationId, token) =>
+      operationId === 'op-1' && token === 'good-link' ? download : null,
+  });
+});
+afterEach(async () => {
+  await server.stop();
+  await rm(directory, { recursive: true, force: true });
+});
+
+async function fetchBytes(headers: Record<string, string> = {}) {
+  const response = await fetch(server.url + LINK, { headers });
+  return { response, bytes: Buffer.from(await response.arrayBuffer()) };
+}
+
+test('a good link gives the file, byte for byte, with headers that keep it private', async () => {
+  const { response, bytes } = await fetchBytes();
+  expect(response.status).toBe(200);
+  expect(bytes.equals(archive)).toBe(true);
+  expect(Object.fromEntries(response.headers)).toMatchObject({
+    'content-type': 'application/vnd.kilolock.state-archive',
+    'content-length': String(archive.length),
+    'content-disposition': 'attachment; filename="prod-network.klstate"',
+    etag: ETAG,
+    'accept-ranges': 'bytes',
+    'cache-control': 'private, no-store',
+    'x-content-type-options': 'nosniff',
+    'referrer-policy': 'no-referrer',
+  });
+  await until(() => served.length === 1);
+  expect(served).toEqual([BigInt(archive.length)]);
+});
+
+test('HEAD has the headers of GET and no body, and nothing was served', async () => {
+  const answer = await send(server, 'HEAD', LINK);
+  expect(answer).toMatchObject({
+    status: 200,
+    text: '',
+    headers: { 'content-length': String(archive.length), etag: ETAG, 'accept-ranges': 'bytes' },
+  });
+  await until(() => server.log.some((line) => line.method === 'HEAD'));
+  expect(served).toEqual([]);
+});
+
+describe('a range', () => {
+  test.each([
+    ['bytes=0-99', 0, 99],
+    ['bytes=100-', 100, archive.length - 1],
+    ['bytes=-7', archive.length - 7, archive.length - 1],
+    [`bytes=4000000-${archive.length + 50}`, 4_000_000, archive.length - 1],
+  ])('%s is served alone', async (range, start, end) => {
+    const { response, bytes } = await fetchBytes({ range });
+    expect(response.status).toBe(206);
+    expect(response.headers.get('content-range')).toBe(`bytes ${start}-${end}/${archive.length}`);
+    expect(bytes.equals(archive.subarray(start, end + 1))).toBe(true);
+    await until(() => served.length === 1);
+    expect(served).toEqual([BigInt(end - start + 1)]);
+  });
+
+  test('beyond the end is 416 and names the size', async () => {
+    const { response, bytes } = await fetchBytes({ range: `bytes=${archive.length}-` });
+    expect(response.status).toBe(416);
+    expect(response.headers.get('content-range')).toBe(`bytes */${archive.length}`);
+    expect(response.headers.get('content-disposition')).toBeNull();
+    expect(JSON.parse(bytes.toString()).error.code).toBe('RANGE_NOT_SATISFIABLE');
+    expect(served).toEqual([]);
+  });
+
+  test.each(['bytes=0-1,4-5', 'lines=0-1', 'bytes=5-1', 'bytes=x-', 'bytes=-'])(
+    'of the form %s is ignored and the whole is sent',
+    async (range) => {
+      const { response, bytes } = await fetchBytes({ range });
+      expect(response.status).toBe(200);
+      expect(bytes).toHaveLength(archive.length);
+    },
+  );
+
+  test('with If-Range is served only while the file is the same', async () => {
+    expect((await fetchBytes({ range: 'bytes=0-9', 'if-range': ETAG })).response.status).toBe(206);
+    for (const other of ['"other"', `W/${ETAG}`, 'Wed, 21 Oct 2015 07:28:00 GMT']) {
+      expect((await fetchBytes({ range: 'bytes=0-9', 'if-range': other })).response.status).toBe(200);
+    }
+  });
+});
+
+test('If-None-Match with the file’s tag is 304 without a body', async () => {
+  for (const tag of [ETAG, `W/${ETAG}`, `"other", ${ETAG}`, '*']) {
+    const answer = await send(server, 'GET', LINK, { 'if-none-match': tag });
+    expect(answer).toMatchObject({ status: 304, text: '', headers: { etag: ETAG } });
+  }
+  expect((await send(server, 'HEAD', LINK, { 'if-none-match': '"other"' })).status).toBe(200);
+  expect(served).toEqual([]);
+});
+
+test('every link that does not lead to a file gets the same answer', async () => {
+  const answers = await Promise.all(
+    [
+      '/archives/op-1?token=forged',
+      '/archives/op-2?token=good-link',
+      '/archives/op-1',
+      '/archives/op-1?token=',
+      '/archives/op-1?token=good-link&token=good-link',
+    ].map((path) => send(server, 'GET', path)),
+  );
+  for (const answer of answers) {
+    expect(answer.status).toBe(404);
+    expect(answer.json.error).toEqual({
+      code: 'NOT_FOUND',
+      message: 'There is nothing to download at this link, or no longer.',
+      requestId: answer.headers['x-request-id'],
+    });
+  }
+});
+
+test('a client that goes away is reported with what was handed on, and the file is closed', async () => {
+  let body: ReturnType<Download['read']> | undefined;
+  const { read } = download;
+  download = {
+    ...download,
+    read(range) {
+      body = read(range);
+      return body;
+    },
+  };
+  const socket = await openSocket(server);
+  socket.write(head('GET', LINK, {}));
+  await new Promise((received) => socket.once('data', received));
+  socket.destroy();
+  await until(() => served.length === 1 && body?.destroyed === true);
+  expect(served[0]).toBeGreaterThan(0n);
+});
+
+test('a file that cannot be opened is a 500 in JSON, with nothing of the file in its headers', async () => {
+  download = { ...download, read: () => createReadStream(join(directory, 'gone')) };
+  const answer = await send(server, 'GET', LINK);
+  expect(answer.status).toBe(500);
+  expect(answer.json.error.code).toBe('INTERNAL');
+  for (const name of ['content-disposition', 'etag', 'accept-ranges'])
+    expect(answer.headers[name]).toBeUndefined();
+  expect(answer.text).not.toContain(directory);
+});
+
+test('a file shorter than recorded ends in a broken connection, never in what looks like the whole', async () => {
+  download = { ...download, sizeBytes: BigInt(archive.length + 1) };
+  await expect(send(server, 'GET', LINK)).rejects.toThrow();
+  await until(() => server.log.some((line) => line.msg === 'the archive is shorter or longer than recorded'));
+});
+
+test('a failure to record a download is logged, and the download stands', async () => {
+  download = { ...download, onServed: () => Promise.reject(new Error('database is down')) };
+  expect((await fetchBytes()).bytes).toHaveLength(archive.length);
+  await until(() => server.log.some((line) => line.msg === 'recording the download failed'));
+});

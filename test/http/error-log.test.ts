@@ -1,0 +1,36 @@
+import { expect, test } from '@jest/globals';
+import { GraphQLError } from 'graphql';
+import { describeError } from '../../src/http/error-log.ts';
+
+test('what may be logged of an error is its type, message, code, frames and causes', () => {
+  const cause = Object.assign(new TypeError('cause'), { code: 'ECONNRESET' });
+  const described = describeError(new Error('outer', { cause }));
+  expect(described).toMatchObject({
+    type: 'Error',
+    message: 'outer',
+    cause: { type: 'TypeError', message: 'cause', code: 'ECONNRESET' },
+  });
+  expect(described.stack).toMatch(/^\s+at /);
+});
+
+test('rows, queries, passwords and link tokens stay out', () => {
+  const driverError = Object.assign(
+    new Error('cannot use postgresql://app:SECRET@db/kilolock nor https://x/archives/1?token=SECRET&a=1'),
+    { detail: 'Failing row contains (SECRET)', where: 'SECRET', query: 'SECRET' },
+  );
+  const located = new GraphQLError('SECRET', { originalError: driverError });
+  const text = JSON.stringify(describeError(located));
+  expect(text).not.toContain('SECRET');
+  expect(text).toContain('postgresql://***@db/kilolock');
+  expect(text).toContain('?token=***&a=1');
+});
+
+test('a value thrown that is no error is not logged', () => {
+  expect(JSON.stringify(describeError('SECRET'))).not.toContain('SECRET');
+});
+
+test('causes that go round end', () => {
+  const error = new Error('round');
+  error.cause = error;
+  expect(JSON.stringify(describeError(error)).match(/"round"/g)).toHaveLength(5);
+});

@@ -1,0 +1,663 @@
+import { randomUUID } from 'node:crypto';
+import { readFile, stat, utimes, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import type { Caller } from '../../src/history/states.ts';
+import { downloadUrl, openArchive, removeExpiredArchives } from '../../src/operations/downloads.ts';
+import {
+  failInterrupted,
+  findLastSuccesses,
+  findOperations,
+  listVersionMapping,
+  markSucceeded,
+  OperationLostError,
+  renewLeases,
+} from '../../src/operations/operation-records.ts';
+import type { OperationRunner } from '../../src/operations/operation-runner.ts';
+import { loadTerraformHistory } from '../support/fixtures.ts';
+import { countRows, readStateRows } from '../support/state-rows.ts';
+import {
+  archivePath,
+  type Backend,
+  createCaller,
+  newRunner,
+  openBackend,
+  operationOf,
+  refusalOf,
+  runExport,
+  runImport,
+  stateIdOf,
+  storedFiles,
+  withPrincipal,
+} from './support/backend.ts';
+import { annotate, post, postTerraformHistory } from './support/histories.ts';
+import { interceptQueries } from './support/intercept-queries.ts';
+import { recordImport } from './support/restores.ts';
+
+let backend: Backend;
+let caller: Caller;
+let archive: string;
+
+beforeAll(async () => {
+  backend = await openBackend();
+  const owner = await createCaller(backend);
+  const stateId = await postTerraformHistory(backend.database, owner, 'demo/network');
+  await annotate(backend.database, stateId);
+  archive = archivePath(backend, await runExport(backend, owner, 'demo/network'));
+});
+beforeEach(async () => {
+  caller = await createCaller(backend);
+});
+afterAll(() => backend.close());
+
+const [firstDocument = '', secondDocument = ''] = loadTerraformHistory().map(({ document }) => document);
+
+/** A promise that somebody else settles. */
+function gate(): { opened: Promise<void>; open: () => void } {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  return { opened: promise, open: resolve };
+}
+
+/** A runner of one place, taken until `free` is called: what is started on it waits. */
+async function busyRunner(): Promise<{ runner: OperationRunner; free: () => void }> {
+  const runner = newRunner(backend.database, 1);
+  const [begun, freed] = [gate(), gate()];
+  const blocker = await recordImport(backend.database, caller, 'blocker');
+  runner.start(blocker, {
+    job: async () => {
+      begun.open();
+      await freed.opened;
+    },
+    onEnd: async () => {},
+  });
+  await begun.opened;
+  return { runner, free: freed.open };
+}
+
+async function eventsOf(kind: string, tenantId = caller.namespace.tenantId) {
+  const { rows } = await backend.database.pool.query<{
+    actor: string;
+    state_id: string | null;
+    serial: string | null;
+    payload: string;
+  }>(
+    `select actor, events.state_id, version.serial, payload from events
+     left join state_versions version on version.id = state_version_id
+     where kind = $1 and events.tenant_id = $2 order by events.created_at, events.id`,
+    [kind, tenantId],
+  );
+  return rows.map((row) => ({ ...row, payload: JSON.parse(row.payload) as Record<string, unknown> }));
+}
+
+describe('an export', () => {
+  test('tells what it made: digests, size, a file name, how far it went and until when it is kept', async () => {
+    await post(backend.database, caller, 'prod/näch ster:Halt', firstDocument);
+    const operation = await runExport(backend, caller, 'prod/näch ster:Halt');
+    const bytes = await readFile(archivePath(backend, operation));
+    expect(operation).toMatchObject({
+      kind: 'EXPORT',
+      status: 'SUCCEEDED',
+      label: 'prod/näch ster:Halt',
+      actor: 'Zoë Öst',
+      subject: caller.principal.subject,
+      progress: { versionsDone: 1n, versionsTotal: 1n },
+      archive: { sizeBytes: BigInt(bytes.length), fileName: 'prod-näch-ster-Halt-1.klstate' },
+      report: null,
+      error: null,
+    });
+    expect(operation.progress.bytesDone).toBe(operation.progress.bytesTotal);
+    expect(operation.startedAt).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/);
+    const times = [operation.createdAt, operation.startedAt, operation.finishedAt, operation.expiresAt];
+    expect(times.toSorted()).toEqual(times);
+  });
+
+  test('is on record in the events: who, of what, with which digests', async () => {
+    const { stateId } = await post(backend.database, caller, 'app', firstDocument);
+    const operation = await runExport(backend, caller, 'app');
+    expect(await eventsOf('state_export')).toEqual([
+      {
+        actor: 'Zoë Öst',
+        state_id: stateId,
+        serial: '1',
+        payload: {
+          outcome: 'succeeded',
+          archive_format: 'kilolock-state-archive/v1',
+          archive_digest: operation.archive?.sha256,
+          archive_id: operation.id,
+          history_digest: operation.archive?.historyDigest,
+          versions: 1,
+          tags: 0,
+          current_serial: '1',
+          label: 'app',
+          principal: caller.principal.subject,
+          request_id: 'request-1',
+        },
+      },
+    ]);
+  });
+
+  test('that fails is on record too, and leaves no file', async () => {
+    const { rows } = await backend.database.pool.query(
+      'insert into states (tenant_id, name) values ($1, $2) returning id',
+      [caller.namespace.tenantId, `${caller.namespace.namePrefix}shell`],
+    );
+    const files = await storedFiles(backend);
+    const operation = await runExport(backend, caller, 'shell');
+    expect(operation).toMatchObject({ status: 'FAILED', archive: null, error: { code: 'STATE_EMPTY' } });
+    expect(await eventsOf('state_export')).toMatchObject([
+      {
+        state_id: rows[0].id,
+        serial: null,
+        payload: { outcome: 'failed', error: 'STATE_EMPTY', archive_id: operation.id },
+      },
+    ]);
+    expect(await storedFiles(backend)).toEqual(files);
+  });
+
+  test('of a state that is deleted before its turn comes fails with STATE_NOT_FOUND', async () => {
+    const { stateId } = await post(backend.database, caller, 'app', firstDocument);
+    const { runner, free } = await busyRunner();
+    const services = { ...backend.services, runner };
+    const pending = await runExport({ services }, caller, 'app', { waitSeconds: 0 });
+    await backend.database.pool.query('delete from states where id = $1', [stateId]);
+    free();
+    await runner.wait(pending.id, 25_000);
+    expect(await operationOf(backend, caller, pending.id)).toMatchObject({
+      status: 'FAILED',
+      error: { code: 'STATE_NOT_FOUND' },
+    });
+    expect(await eventsOf('state_export')).toMatchObject([
+      { state_id: null, payload: { outcome: 'failed' } },
+    ]);
+    await runner.close();
+  });
+
+  test('of a state that is deleted while it is written is whole, and its event names no state', async () => {
+    const { stateId } = await post(backend.database, caller, 'app', firstDocument);
+    const database = interceptQueries(backend.database, async (statement) => {
+      if (!statement.endsWith('read write')) return;
+      await backend.database.pool.query('delete from states where id = $1', [stateId]);
+    });
+    const services = { ...backend.services, database };
+    const operation = await runExport({ services }, caller, 'app');
+    expect(operation).toMatchObject({ status: 'SUCCEEDED', error: null });
+    expect(await eventsOf('state_export')).toMatchObject([
+      { state_id: null, serial: null, payload: { outcome: 'succeeded' } },
+    ]);
+  });
+
+  test('whose success cannot be recorded leaves neither archive nor digests', async () => {
+    await post(backend.database, caller, 'app', firstDocument);
+    const files = await storedFiles(backend);
+    const before = (await countRows(backend.database))['state_archive.version_digest'];
+    // The first commit ends the snapshot that was read, the second is the record.
+    for (const failing of [1, 2]) {
+      let commits = 0;
+      const database = interceptQueries(backend.database, (statement) => {
+        if (statement !== 'commit') return;
+        commits += 1;
+        if (commits === failing) throw new Error('no commit');
+      });
+      const services = { ...backend.services, database };
+      expect(await runExport({ services }, caller, 'app')).toMatchObject({
+        status: 'FAILED',
+        error: { code: 'INTERNAL' },
+      });
+      expect(await storedFiles(backend)).toEqual(files);
+      expect((await countRows(backend.database))['state_archive.version_digest']).toBe(before);
+    }
+  });
+
+  test.each([
+    ['nothing a file name takes', '::', 'state-1.klstate'],
+    ['dots in front', 'a/..hidden', 'a-..hidden-1.klstate'],
+    ['more letters than a file name takes', 'é'.repeat(300), `${'é'.repeat(100)}-1.klstate`],
+    ['more letters beyond the basic plane', `a${'𝐀'.repeat(100)}`, `a${'𝐀'.repeat(49)}-1.klstate`],
+  ])('of a label with %s still has a file name', async (_what, label, fileName) => {
+    await post(backend.database, caller, label, firstDocument);
+    expect((await runExport(backend, caller, label)).archive?.fileName).toBe(fileName);
+    expect(Buffer.byteLength(fileName)).toBeLessThanOrEqual(255);
+  });
+});
+
+describe('a dry run', () => {
+  test('reports what the import then does, and writes nothing', async () => {
+    const before = await countRows(backend.database, ['public']);
+    const dry = await runImport(backend, caller, archive, { dryRun: true });
+    expect(dry).toMatchObject({ status: 'SUCCEEDED', stateId: null, report: { dryRun: true } });
+    expect(await countRows(backend.database, ['public'])).toEqual(before);
+    expect(await listVersionMapping(backend.database.db, dry.id, { after: null, limit: 100 })).toEqual([]);
+
+    const real = await runImport(backend, caller, archive);
+    expect({ ...real.report, dryRun: true }).toEqual(dry.report);
+    const rows = await readStateRows(backend.database, stateIdOf(real));
+    expect(real.report).toMatchObject({
+      name: 'demo/network',
+      sourceName: 'demo/network',
+      versions: rows.state_versions?.length,
+      tags: rows.state_version_tags?.length,
+      // The event of the import itself is one more.
+      events: (rows.events?.length ?? 0) - 1,
+      resourceSpans: rows.resources?.length,
+      outputs: rows.outputs?.length,
+      warnings: [],
+    });
+    expect(real.progress).toMatchObject({ versionsDone: 10n, bytesDone: real.report?.rawBytes });
+  });
+
+  test('is refused where the import would be', async () => {
+    await runImport(backend, caller, archive);
+    const refusal = await refusalOf(runImport(backend, caller, archive, { dryRun: true }));
+    expect(refusal.code).toBe('STATE_ALREADY_EXISTS');
+  });
+});
+
+test('an import keeps which version became which, by serial, a page at a time', async () => {
+  const operation = await runImport(backend, caller, archive);
+  const { db, pool } = backend.database;
+  const mapping = await listVersionMapping(db, operation.id, { after: null, limit: 100 });
+  expect(mapping.map(({ serial }) => serial)).toEqual([1n, 2n, 3n, 4n, 5n, 6n, 7n, 8n, 9n, 10n]);
+  const { rows } = await pool.query('select id from state_versions where state_id = $1 order by serial', [
+    operation.stateId,
+  ]);
+  expect(mapping.map(({ versionId }) => versionId)).toEqual(rows.map((row) => row.id));
+  const sources = await pool.query('select count(*)::int as count from state_versions where id = any($1)', [
+    mapping.map(({ sourceVersionId }) => sourceVersionId),
+  ]);
+  expect(sources.rows).toEqual([{ count: 10 }]);
+  expect(await listVersionMapping(db, operation.id, { after: 3n, limit: 2 })).toEqual(mapping.slice(3, 5));
+});
+
+describe('an idempotency key', () => {
+  test('gives the same operation for the same request, and does the work once', async () => {
+    await post(backend.database, caller, 'app', firstDocument);
+    const first = await runExport(backend, caller, 'app', { idempotencyKey: 'key-1' });
+    const second = await runExport(backend, caller, 'app', { idempotencyKey: 'key-1', waitSeconds: 0 });
+    expect(second).toEqual(first);
+    expect(await eventsOf('state_export')).toHaveLength(1);
+
+    const input = { idempotencyKey: 'key-1', allowSharedLineage: true };
+    const imported = await runImport(backend, caller, archive, input);
+    const files = await storedFiles(backend);
+    const again = await runImport(backend, caller, archive, input);
+    expect(again).toEqual(imported);
+    expect(imported.id).not.toBe(first.id);
+    expect(await storedFiles(backend)).toEqual(files);
+  });
+
+  test('is refused with IDEMPOTENCY_KEY_REUSED for another request', async () => {
+    await post(backend.database, caller, 'app', firstDocument);
+    await post(backend.database, caller, 'other', secondDocument);
+    await runExport(backend, caller, 'app', { idempotencyKey: 'key' });
+    expect(await refusalOf(runExport(backend, caller, 'other', { idempotencyKey: 'key' }))).toMatchObject({
+      code: 'IDEMPOTENCY_KEY_REUSED',
+      path: ['idempotencyKey'],
+    });
+
+    const input = { idempotencyKey: 'key', label: 'restored', allowSharedLineage: true };
+    await runImport(backend, caller, archive, input);
+    const files = await storedFiles(backend);
+    for (const change of [{ label: 'elsewhere' }, { dryRun: true }, { allowSharedLineage: false }]) {
+      const refusal = await refusalOf(runImport(backend, caller, archive, { ...input, ...change }));
+      expect(refusal.code).toBe('IDEMPOTENCY_KEY_REUSED');
+    }
+    expect(await storedFiles(backend)).toEqual(files);
+  });
+
+  test('belongs to one principal of one workspace', async () => {
+    await post(backend.database, caller, 'app', firstDocument);
+    const first = await runExport(backend, caller, 'app', { idempotencyKey: 'key' });
+    const colleague = withPrincipal(caller, { subject: 'a colleague' });
+    const theirs = await runExport(backend, colleague, 'app', { idempotencyKey: 'key' });
+    expect(theirs.id).not.toBe(first.id);
+  });
+
+  test('that comes in twice at the same moment starts one operation, and both are told which', async () => {
+    await post(backend.database, caller, 'app', firstDocument);
+    const files = await storedFiles(backend);
+    const [first, second] = await Promise.all([
+      runExport(backend, caller, 'app', { idempotencyKey: 'key' }),
+      runExport(backend, caller, 'app', { idempotencyKey: 'key' }),
+    ]);
+    expect(second).toEqual(first);
+    expect(await eventsOf('state_export')).toHaveLength(1);
+
+    const imports = await Promise.all(
+      [1, 2].map(() =>
+        runImport(backend, caller, archive, { idempotencyKey: 'key', allowSharedLineage: true }),
+      ),
+    );
+    expect(new Set(imports.map(({ id, status }) => `${id} ${status}`))).toEqual(
+      new Set([`${imports[0]?.id} SUCCEEDED`]),
+    );
+    expect((await storedFiles(backend)).staging).toEqual(files.staging);
+  });
+
+  test('that comes in with another request at the same moment refuses one of them, and keeps no file of it', async () => {
+    const outcomes = await Promise.allSettled([
+      runImport(backend, caller, archive, { idempotencyKey: 'key', label: 'one', allowSharedLineage: true }),
+      runImport(backend, caller, archive, { idempotencyKey: 'key', label: 'two', allowSharedLineage: true }),
+    ]);
+    const refused = outcomes.flatMap((outcome) => (outcome.status === 'rejected' ? outcome.reason : []));
+    expect(refused).toEqual([expect.objectContaining({ code: 'IDEMPOTENCY_KEY_REUSED' })]);
+    expect((await storedFiles(backend)).staging).toEqual([]);
+  });
+
+  test.each([
+    ['is empty', ''],
+    ['is longer than 255 characters', 'x'.repeat(256)],
+    ['has a NUL', 'a\0b'],
+    ['is no Unicode', '\ud800'],
+  ])('that %s is refused', async (_what, idempotencyKey) => {
+    await post(backend.database, caller, 'app', firstDocument);
+    const refusal = await refusalOf(runExport(backend, caller, 'app', { idempotencyKey }));
+    expect(refusal).toMatchObject({ code: 'INVALID_INPUT', path: ['idempotencyKey'] });
+  });
+});
+
+describe('waiting', () => {
+  test('for no time gives the operation as it stands; it ends by itself', async () => {
+    await post(backend.database, caller, 'app', firstDocument);
+    const { runner, free } = await busyRunner();
+    const services = { ...backend.services, runner };
+    const pending = await runExport({ services }, caller, 'app', { waitSeconds: 0 });
+    expect(pending).toMatchObject({ status: 'PENDING', startedAt: null, finishedAt: null, archive: null });
+    free();
+    await runner.wait(pending.id, 25_000);
+    expect((await operationOf(backend, caller, pending.id)).status).toBe('SUCCEEDED');
+    await runner.close();
+  });
+
+  test('ends with the operation when the same key asks again', async () => {
+    await post(backend.database, caller, 'app', firstDocument);
+    const { runner, free } = await busyRunner();
+    const services = { ...backend.services, runner };
+    await runExport({ services }, caller, 'app', { waitSeconds: 0, idempotencyKey: 'key' });
+    const waiting = runExport({ services }, caller, 'app', { idempotencyKey: 'key' });
+    free();
+    expect((await waiting).status).toBe('SUCCEEDED');
+    await runner.close();
+  });
+
+  test.each([-1, 26, Number.NaN])('for %d seconds is refused', async (waitSeconds) => {
+    await post(backend.database, caller, 'app', firstDocument);
+    const refusal = await refusalOf(runExport(backend, caller, 'app', { waitSeconds }));
+    expect(refusal).toMatchObject({ code: 'INVALID_INPUT', path: ['waitSeconds'] });
+  });
+
+  test('no more operations work at a time than the runner has places', async () => {
+    const runner = newRunner(backend.database, 2);
+    let [atWork, most] = [0, 0];
+    const both = gate();
+    const ids = await Promise.all(
+      [1, 2, 3, 4, 5].map((n) => recordImport(backend.database, caller, `work-${n}`)),
+    );
+    for (const id of ids) {
+      runner.start(id, {
+        job: async () => {
+          atWork += 1;
+          most = Math.max(most, atWork);
+          if (atWork === 2) both.open();
+          await both.opened;
+          await backend.database.pool.query('select 1');
+          atWork -= 1;
+        },
+        onEnd: async () => {},
+      });
+    }
+    await Promise.all(ids.map((id) => runner.wait(id, 25_000)));
+    expect([atWork, most]).toEqual([0, 2]);
+    await runner.close();
+  });
+});
+
+describe('an operation whose process was not heard of for the length of its lease', () => {
+  const expireLease = (id: string) =>
+    backend.database.pool.query(
+      `update state_archive.operation set lease_until = clock_timestamp() - interval '1 second' where id = $1`,
+      [id],
+    );
+
+  test('reads FAILED with OPERATION_INTERRUPTED, swept or not', async () => {
+    const id = await recordImport(backend.database, caller, 'lost');
+    expect((await operationOf(backend, caller, id)).status).toBe('RUNNING');
+    await expireLease(id);
+    const read = await operationOf(backend, caller, id);
+    expect(read).toMatchObject({ status: 'FAILED', error: { code: 'OPERATION_INTERRUPTED', path: null } });
+    await failInterrupted(backend.database.db);
+    const swept = await operationOf(backend, caller, id);
+    expect(swept).toMatchObject({ status: 'FAILED', error: read.error, finishedAt: expect.any(String) });
+    const { rows } = await backend.database.pool.query(
+      'select status from state_archive.operation where id = $1',
+      [id],
+    );
+    expect(rows).toEqual([{ status: 'FAILED' }]);
+  });
+
+  const progress = { versionsDone: 3n, versionsTotal: 10n, bytesDone: 9007199254740993n, bytesTotal: null };
+
+  test('stays interrupted, whatever its process says of it later', async () => {
+    const id = await recordImport(backend.database, caller, 'revenant');
+    await expireLease(id);
+    await renewLeases(backend.database.db, new Map([[id, progress]]));
+    expect(await operationOf(backend, caller, id)).toMatchObject({
+      status: 'FAILED',
+      progress: { versionsDone: 0n },
+    });
+  });
+
+  test('is no such operation while its process says how far it is', async () => {
+    const id = await recordImport(backend.database, caller, 'alive');
+    await renewLeases(backend.database.db, new Map([[id, progress]]));
+    await failInterrupted(backend.database.db);
+    expect(await operationOf(backend, caller, id)).toMatchObject({ status: 'RUNNING', progress });
+  });
+
+  test.each([
+    ['and was given up', true],
+    ['though nobody has swept it yet', false],
+  ])('%s restores nothing when it comes back', async (_when, isSwept) => {
+    const before = await countRows(backend.database, ['public']);
+    const database = interceptQueries(backend.database, async (statement) => {
+      if (statement !== 'begin isolation level read committed read write') return;
+      const { rows } = await backend.database.pool.query(
+        `select id from state_archive.operation where tenant_id = $1 and status = 'RUNNING'`,
+        [caller.namespace.tenantId],
+      );
+      await expireLease(rows[0].id);
+      if (isSwept) await failInterrupted(backend.database.db);
+    });
+    const services = { ...backend.services, database };
+    const operation = await runImport({ services }, caller, archive);
+    expect(operation.status).toBe('FAILED');
+    expect(await countRows(backend.database, ['public'])).toEqual(before);
+    expect((await storedFiles(backend)).staging).toEqual([]);
+  });
+
+  test('cannot be recorded as a success', async () => {
+    const id = await recordImport(backend.database, caller, 'late');
+    await expireLease(id);
+    const success = markSucceeded(backend.database.db, id, {
+      stateId: null,
+      archive: {
+        sha256: '0'.repeat(64),
+        sizeBytes: 1n,
+        historyDigest: '0'.repeat(64),
+        fileName: '',
+        objectKey: null,
+      },
+      report: null,
+      versions: 0,
+      rawBytes: 0n,
+      retentionSeconds: null,
+      replacedOperationId: null,
+    });
+    await expect(success).rejects.toBeInstanceOf(OperationLostError);
+  });
+});
+
+describe('an archive past its time', () => {
+  const expire = (id: string) =>
+    backend.database.pool.query(
+      `update state_archive.operation set expires_at = clock_timestamp() - interval '1 second' where id = $1`,
+      [id],
+    );
+  const tokenOf = (url: string | null) => new URL(url ?? '').searchParams.get('token') ?? '';
+
+  test('reads EXPIRED at once and cannot be downloaded; the sweep removes it, and no other', async () => {
+    await post(backend.database, caller, 'app', firstDocument);
+    const [kept, gone] = [await runExport(backend, caller, 'app'), await runExport(backend, caller, 'app')];
+    const reader = { subject: caller.principal.subject, publicUrl: 'http://localhost' };
+    const token = tokenOf(await downloadUrl(backend.services, gone, reader));
+    expect(await openArchive(backend.services, gone.id, token)).not.toBeNull();
+
+    await expire(gone.id);
+    const read = await operationOf(backend, caller, gone.id);
+    expect(read).toMatchObject({ status: 'EXPIRED', archive: { sha256: gone.archive?.sha256 } });
+    expect(await downloadUrl(backend.services, read, reader)).toBeNull();
+    expect(await openArchive(backend.services, gone.id, token)).toBeNull();
+
+    await removeExpiredArchives(backend.services);
+    const { archives } = await storedFiles(backend);
+    expect(archives).toContain(`${kept.id}.klstate`);
+    expect(archives).not.toContain(`${gone.id}.klstate`);
+    expect((await operationOf(backend, caller, gone.id)).status).toBe('EXPIRED');
+    const last = await findLastSuccesses(backend.database.db, caller, 'EXPORT', [stateIdOf(gone)]);
+    expect(last.get(stateIdOf(gone))?.id).toBe(gone.id);
+  });
+
+  test('is removed also when the sweep before died between record and file, or the export between file and record', async () => {
+    await post(backend.database, caller, 'app', firstDocument);
+    const operation = await runExport(backend, caller, 'app');
+    for (const status of ['EXPIRED', 'FAILED']) {
+      await backend.database.pool.query('update state_archive.operation set status = $2 where id = $1', [
+        operation.id,
+        status,
+      ]);
+      await writeFile(backend.services.store.pathOf(`${operation.id}.klstate`), 'left behind');
+      await removeExpiredArchives(backend.services);
+      expect((await storedFiles(backend)).archives).not.toContain(`${operation.id}.klstate`);
+    }
+  });
+
+  test('is no matter of files that belong to nobody here', async () => {
+    const foreign = `${randomUUID()}.klstate`;
+    await writeFile(backend.services.store.pathOf(foreign), 'of another database');
+    await removeExpiredArchives(backend.services);
+    expect((await storedFiles(backend)).archives).toContain(foreign);
+  });
+});
+
+describe('files', () => {
+  const modeOf = async (path: string) => ((await stat(path)).mode & 0o777).toString(8);
+
+  test('are for their owner alone: archives 0600, the directories 0700', async () => {
+    await post(backend.database, caller, 'app', firstDocument);
+    const operation = await runExport(backend, caller, 'app');
+    expect(await modeOf(archivePath(backend, operation))).toBe('600');
+    for (const directory of ['archives', 'staging']) {
+      expect(await modeOf(join(backend.storeDirectory, directory))).toBe('700');
+    }
+  });
+
+  test('on their way in are gone after success, refusal, failure and a replay', async () => {
+    await runImport(backend, caller, archive, { label: 'one' });
+    await refusalOf(runImport(backend, caller, archive, { label: 'one' }));
+    await refusalOf(runImport(backend, caller, archive, { label: 'two' }));
+    await refusalOf(runImport(backend, caller, archive, { expectedSha256: '0'.repeat(64) }));
+    await refusalOf(runImport(backend, caller, archive, { waitSeconds: 99 }));
+    await refusalOf(runImport(backend, caller, archive, { label: ' ' }));
+    await runImport(backend, caller, archive, { label: 'three', dryRun: true, allowSharedLineage: true });
+    expect((await storedFiles(backend)).staging).toEqual([]);
+  });
+
+  test('on their way in are gone although the failure could not be recorded', async () => {
+    const failing = interceptQueries(backend.database, () => {
+      throw new Error('no database');
+    });
+    const runner = newRunner({ ...backend.database, db: failing.db, pool: failing.pool });
+    let ended = 0;
+    runner.start(randomUUID(), {
+      job: async () => {
+        throw new Error('the work failed');
+      },
+      onEnd: async () => {
+        ended += 1;
+      },
+    });
+    await runner.close();
+    expect(ended).toBe(1);
+  });
+
+  test('that a process left half done are removed when they are old, and only then', async () => {
+    const { store } = backend.services;
+    const [old, young, staged] = [
+      store.pathOf('old.klstate.partial'),
+      store.pathOf('young.klstate.partial'),
+      store.stagingPath(),
+    ];
+    for (const path of [old, young, staged]) await writeFile(path, 'half');
+    const longAgo = new Date(Date.now() - 7_200_000);
+    for (const path of [old, staged, archive]) await utimes(path, longAgo, longAgo);
+    await store.removeLeftovers(3_600_000);
+    const { archives, staging } = await storedFiles(backend);
+    expect(archives).toContain('young.klstate.partial');
+    expect(archives).not.toContain('old.klstate.partial');
+    expect(staging).toEqual([]);
+    // An archive that is whole is none, however old.
+    expect((await stat(archive)).size).toBeGreaterThan(0);
+    await store.remove('young.klstate.partial');
+  });
+});
+
+describe('shutting down', () => {
+  test('calls a running export off: it reads OPERATION_INTERRUPTED and leaves no file, whole or half', async () => {
+    await postTerraformHistory(backend.database, caller, 'app');
+    const before = await storedFiles(backend);
+    let closed: Promise<void> | undefined;
+    // The COPY of the raw states begins when the archive is open and half of it is written.
+    const database = interceptQueries(backend.database, (statement) => {
+      if (statement.startsWith('COPY')) closed = runner.close();
+    });
+    const runner = newRunner(backend.database);
+    const services = { ...backend.services, database, runner };
+    const operation = await runExport({ services }, caller, 'app');
+    await closed;
+    expect(closed).toBeDefined();
+    expect(operation).toMatchObject({ status: 'FAILED', error: { code: 'OPERATION_INTERRUPTED' } });
+    expect(await storedFiles(backend)).toEqual(before);
+    expect((await runExport(backend, caller, 'app')).status).toBe('SUCCEEDED');
+  });
+
+  test('calls a running import off: not a row and not a file of it is left', async () => {
+    const before = await countRows(backend.database, ['public']);
+    let closed: Promise<void> | undefined;
+    const database = interceptQueries(backend.database, (statement) => {
+      if (statement.startsWith('COPY "state_versions"')) closed = runner.close();
+    });
+    const runner = newRunner(backend.database);
+    const services = { ...backend.services, database, runner };
+    const operation = await runImport({ services }, caller, archive);
+    await closed;
+    expect(closed).toBeDefined();
+    expect(operation).toMatchObject({ status: 'FAILED', error: { code: 'OPERATION_INTERRUPTED' } });
+    expect(await countRows(backend.database, ['public'])).toEqual(before);
+    expect((await storedFiles(backend)).staging).toEqual([]);
+  });
+
+  test('ends what waits for its turn without beginning it', async () => {
+    await post(backend.database, caller, 'app', firstDocument);
+    const { runner, free } = await busyRunner();
+    const services = { ...backend.services, runner };
+    const pending = await runExport({ services }, caller, 'app', { waitSeconds: 0 });
+    const closed = runner.close();
+    free();
+    await closed;
+    const found = await findOperations(backend.database.db, caller, [pending.id]);
+    expect(found.get(pending.id)).toMatchObject({
+      status: 'FAILED',
+      startedAt: null,
+      error: { code: 'OPERATION_INTERRUPTED' },
+    });
+  });
+});
