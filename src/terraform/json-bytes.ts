@@ -8,12 +8,14 @@ export const PLUS = 0x2b;
 export const COMMA = 0x2c;
 export const MINUS = 0x2d;
 export const POINT = 0x2e;
+export const SOLIDUS = 0x2f;
 export const ZERO = 0x30;
 export const NINE = 0x39;
 export const COLON = 0x3a;
 export const OPEN_BRACKET = 0x5b;
 export const BACKSLASH = 0x5c;
 export const CLOSE_BRACKET = 0x5d;
+export const LETTER_U = 0x75;
 export const OPEN_BRACE = 0x7b;
 export const CLOSE_BRACE = 0x7d;
 
@@ -68,4 +70,16 @@ export function hasToken(bytes: Buffer, at: number, token: Buffer): boolean {
     if (bytes[at + i] !== token[i]) return false;
   }
   return true;
+}
+
+/** Where the value of the member whose key is at `key` begins. */
+export function startOfMemberValue(bytes: Buffer, key: number): number {
+  return skipWhitespace(bytes, skipWhitespace(bytes, endOfString(bytes, key)) + 1);
+}
+
+/** What a hexadecimal digit stands for; -1 for every other byte. */
+export function hexDigit(byte: number): number {
+  if (byte >= ZERO && byte <= NINE) return byte - ZERO;
+  const letter = byte | 0x20;
+  return letter >= 0x61 && letter <= 0x66 ? letter - 0x61 + 10 : -1;
 }

@@ -5,6 +5,8 @@ import {
   CLOSE_BRACKET,
   COLON,
   COMMA,
+  hexDigit,
+  LETTER_U,
   MINUS,
   NINE,
   OPEN_BRACE,
@@ -19,7 +21,6 @@ import {
 import { jsonPathAt } from './json-path.ts';
 import type { StateDocumentLimits } from './limits.ts';
 
-const LETTER_U = 0x75;
 const SIMPLE_ESCAPES = new Set([...'"\\/bfnrt'].map((letter) => letter.charCodeAt(0)));
 const LITERALS = ['true', 'false', 'null'].map((word) => Buffer.from(word));
 /** Exponents are read up to here; beyond it every limit is exceeded anyway. */
@@ -257,10 +258,4 @@ export class JsonScanner {
 
 function isDigit(byte: number): boolean {
   return byte >= ZERO && byte <= NINE;
-}
-
-function hexDigit(byte: number): number {
-  if (isDigit(byte)) return byte - ZERO;
-  const letter = byte | 0x20;
-  return letter >= 0x61 && letter <= 0x66 ? letter - 0x61 + 10 : -1;
 }

@@ -11,21 +11,24 @@ import {
   endOfScalar,
   endOfString,
   hasToken,
+  LETTER_U,
   LINE_FEED,
   OPEN_BRACE,
   OPEN_BRACKET,
   QUOTE,
+  SOLIDUS,
   SPACE,
   skipWhitespace,
+  startOfMemberValue,
 } from './json-bytes.ts';
+import { endOfEscape } from './json-escape.ts';
+import { PieceWriter } from './piece-writer.ts';
 
 const KEY_TYPE = Buffer.from('"type"');
 const KEY_VALUE = Buffer.from('"value"');
 /** Containers around `attributes` in a state file: document, resources, resource, instances, instance. */
 const DEPTH = 5;
-const SCRATCH_SIZE = 65_536;
-const LETTER_U = 0x75;
-const SOLIDUS = 0x2f;
+const NOTHING = Buffer.alloc(0);
 /** U+2028 and U+2029 are E2 80 A8 and E2 80 A9. */
 const LEAD_OF_U2028 = 0xe2;
 
@@ -53,11 +56,9 @@ const SPECIAL = Uint8Array.from({ length: 256 }, (_, byte) =>
  * One object serves any number of values, one after the other; a value of any size costs one buffer.
  */
 export class TerraformLayout {
-  readonly #scratch = Buffer.allocUnsafe(SCRATCH_SIZE);
   readonly #containers = new ContainerIndex();
-  #used = 0;
-  #json: Buffer = this.#scratch;
-  #write: (piece: Buffer) => void = () => {};
+  readonly #out = new PieceWriter();
+  #json: Buffer = NOTHING;
 
   /**
    * @param json - one value, known to be JSON in UTF-8.
@@ -65,12 +66,12 @@ export class TerraformLayout {
    */
   render(json: Buffer, write: (piece: Buffer) => void): void {
     this.#json = json;
-    this.#write = write;
     this.#containers.read(json);
+    this.#out.begin(write);
     this.#value(skipWhitespace(json, 0), DEPTH, true);
-    this.#flush();
+    this.#out.end();
     // A view keeps its whole document alive.
-    this.#json = this.#scratch;
+    this.#json = NOTHING;
   }
 
   /** Writes the value at `at` and returns the position after it. */
@@ -84,7 +85,7 @@ export class TerraformLayout {
         return this.#string(at);
       default: {
         const end = endOfScalar(this.#json, at);
-        this.#copy(this.#json, at, end);
+        this.#out.copy(this.#json, at, end);
         return end;
       }
     }
@@ -92,19 +93,19 @@ export class TerraformLayout {
 
   #array(at: number, depth: number, wrappers: boolean): number {
     const json = this.#json;
-    this.#byte(OPEN_BRACKET);
+    this.#out.byte(OPEN_BRACKET);
     let p = skipWhitespace(json, at + 1);
     const isEmpty = json[p] === CLOSE_BRACKET;
     while (json[p] !== CLOSE_BRACKET) {
       this.#newLine(depth + 1);
       p = skipWhitespace(json, this.#value(p, depth + 1, wrappers));
       if (json[p] === COMMA) {
-        this.#byte(COMMA);
+        this.#out.byte(COMMA);
         p = skipWhitespace(json, p + 1);
       }
     }
     if (!isEmpty) this.#newLine(depth);
-    this.#byte(CLOSE_BRACKET);
+    this.#out.byte(CLOSE_BRACKET);
     return p + 1;
   }
 
@@ -114,31 +115,25 @@ export class TerraformLayout {
     let p = skipWhitespace(json, at + 1);
     while (json[p] !== CLOSE_BRACE) {
       keys.push(p);
-      p = skipWhitespace(json, this.#containers.endOf(json, this.#valueOf(p)));
+      p = skipWhitespace(json, this.#containers.endOf(json, startOfMemberValue(json, p)));
       if (json[p] === COMMA) p = skipWhitespace(json, p + 1);
     }
     const wrapper = wrappers ? this.#dynamicWrapper(keys) : null;
     const members = wrapper ?? this.#sorted(keys);
-    this.#byte(OPEN_BRACE);
+    this.#out.byte(OPEN_BRACE);
     let isFirst = true;
     for (const key of members) {
-      if (!isFirst) this.#byte(COMMA);
+      if (!isFirst) this.#out.byte(COMMA);
       isFirst = false;
       this.#newLine(depth + 1);
       this.#string(key);
-      this.#byte(COLON);
-      this.#byte(SPACE);
-      this.#value(this.#valueOf(key), depth + 1, wrappers && wrapper === null);
+      this.#out.byte(COLON);
+      this.#out.byte(SPACE);
+      this.#value(startOfMemberValue(this.#json, key), depth + 1, wrappers && wrapper === null);
     }
     if (!isFirst) this.#newLine(depth);
-    this.#byte(CLOSE_BRACE);
+    this.#out.byte(CLOSE_BRACE);
     return p + 1;
-  }
-
-  /** Where the value of the member with this key begins. */
-  #valueOf(key: number): number {
-    const colon = skipWhitespace(this.#json, endOfString(this.#json, key));
-    return skipWhitespace(this.#json, colon + 1);
   }
 
   /** The two keys in the order a dynamically typed value has them, or null if this is none. */
@@ -147,10 +142,14 @@ export class TerraformLayout {
     if (keys.length !== 2 || first === undefined || second === undefined) return null;
     const [type, value] = hasToken(this.#json, first, KEY_TYPE) ? [first, second] : [second, first];
     if (!hasToken(this.#json, type, KEY_TYPE) || !hasToken(this.#json, value, KEY_VALUE)) return null;
-    const typeStart = this.#valueOf(type);
+    const typeStart = startOfMemberValue(this.#json, type);
     const expression = readCtyType(this.#json, typeStart, this.#containers.endOf(this.#json, typeStart));
-    if (expression === null || endIfConforming(this.#json, this.#valueOf(value), expression) === -1)
+    if (
+      expression === null ||
+      endIfConforming(this.#json, startOfMemberValue(this.#json, value), expression) === -1
+    ) {
       return null;
+    }
     return [value, type];
   }
 
@@ -172,21 +171,15 @@ export class TerraformLayout {
 
   #string(at: number): number {
     const json = this.#json;
-    const scratch = this.#scratch;
-    this.#byte(QUOTE);
+    this.#out.byte(QUOTE);
     let p = at + 1;
     for (;;) {
-      this.#reserve(1);
-      let used = this.#used;
+      const start = p;
       let c = json[p] ?? QUOTE;
-      while (SPECIAL[c] === 0 && used < SCRATCH_SIZE) {
-        scratch[used++] = c;
-        c = json[++p] ?? QUOTE;
-      }
-      this.#used = used;
-      if (SPECIAL[c] === 0) continue;
+      while (SPECIAL[c] === 0) c = json[++p] ?? QUOTE;
+      this.#out.copy(json, start, p);
       if (c === QUOTE) {
-        this.#byte(QUOTE);
+        this.#out.byte(QUOTE);
         return p + 1;
       }
       p = this.#special(p, c);
@@ -200,10 +193,10 @@ export class TerraformLayout {
     const escaped = ESCAPED.get(this.#json[end - 1]);
     if (escaped === undefined) {
       // The lead of some other character, whose rest is copied as it comes.
-      this.#byte(c);
+      this.#out.byte(c);
       return at + 1;
     }
-    this.#copy(escaped, 0, escaped.length);
+    this.#out.copy(escaped, 0, escaped.length);
     return end;
   }
 
@@ -211,43 +204,19 @@ export class TerraformLayout {
     const json = this.#json;
     const letter = json[at + 1];
     if (letter !== LETTER_U) {
-      this.#copy(json, letter === SOLIDUS ? at + 1 : at, at + 2);
+      this.#out.copy(json, letter === SOLIDUS ? at + 1 : at, at + 2);
       return at + 2;
     }
-    const isSurrogate = /^d[89a-f]/i.test(json.toString('latin1', at + 2, at + 4));
-    const end = isSurrogate ? at + 12 : at + 6;
+    const end = endOfEscape(json, at);
     const character: unknown = JSON.parse(`"${json.toString('latin1', at, end)}"`);
     const escaped = spelled(String(character));
-    this.#copy(escaped, 0, escaped.length);
+    this.#out.copy(escaped, 0, escaped.length);
     return end;
   }
 
   #newLine(depth: number): void {
-    this.#reserve(1 + 2 * depth);
-    const scratch = this.#scratch;
-    let used = this.#used;
-    scratch[used++] = LINE_FEED;
-    const end = used + 2 * depth;
-    while (used < end) scratch[used++] = SPACE;
-    this.#used = used;
-  }
-
-  #copy(from: Buffer, start: number, end: number): void {
-    for (let p = start; p < end; p++) this.#byte(from[p] ?? SPACE);
-  }
-
-  #byte(byte: number): void {
-    this.#reserve(1);
-    this.#scratch[this.#used++] = byte;
-  }
-
-  #reserve(size: number): void {
-    if (this.#used + size > SCRATCH_SIZE) this.#flush();
-  }
-
-  #flush(): void {
-    this.#write(this.#scratch.subarray(0, this.#used));
-    this.#used = 0;
+    this.#out.byte(LINE_FEED);
+    this.#out.repeat(SPACE, 2 * depth);
   }
 }
 
