@@ -1,5 +1,6 @@
 import { resolve } from 'node:path';
 import { z } from 'zod';
+import type { CredentialPolicies } from './auth/kilolock-credentials.ts';
 
 /**
  * What the process is told by its environment, read once at start-up. Every name the project reads is here and
@@ -28,9 +29,15 @@ export interface Config {
     readonly audience: string | null;
     /** Whether tokens signed with the development key of `dataDirectory` are accepted. */
     readonly developmentKey: boolean;
+    /** What Kilolock's own tokens may do besides reading, where no role grants it. */
+    readonly policies: CredentialPolicies;
+    /** What the gateway proves itself with, or several parted by commas; null: nobody has to. A secret. */
+    readonly gatewaySecret: string | null;
   };
   /** Whether `GET /playground` is served. */
   readonly playground: boolean;
+  /** Whether the schema can be asked for by introspection. */
+  readonly introspection: boolean;
   /** How long a finished archive is kept, in seconds. */
   readonly archiveRetentionSeconds: number;
   /** The largest file accepted inside a GraphQL request, in bytes. */
@@ -60,20 +67,31 @@ function secondsIn(unit: string): number {
 }
 
 const environment = z.object({
-  PORT: z.coerce.number().int().min(0).max(65535).default(4001),
+  PORT: z
+    .string()
+    .regex(/^\d{1,5}$/, 'expected a port number')
+    .transform(Number)
+    .refine((port) => port <= 65535, 'expected a port number')
+    .default(4001),
   HOST: z.string().default('127.0.0.1'),
   PUBLIC_URL: webUrl.optional(),
   DATA_DIR: z.string().default('.data'),
   DATABASE_URL: z
     .string()
-    .regex(/^postgres(ql)?:\/\//, 'expected postgresql://…')
+    .refine((text) => /^postgres(ql)?:\/\//.test(text) && URL.canParse(text), 'expected postgresql://…')
     .optional(),
   LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info'),
   AUTH_JWKS_URL: webUrl.optional(),
   AUTH_ISSUER: z.string().optional(),
   AUTH_AUDIENCE: z.string().optional(),
   AUTH_DEV_KEY: flag.optional(),
+  ALLOW_TOKEN_EXPORT: flag.default(false),
+  ALLOW_TOKEN_IMPORT: flag.default(false),
+  ALLOW_OWNER_EXPORT: flag.default(false),
+  ALLOW_OWNER_IMPORT: flag.default(false),
+  GATEWAY_SECRET: z.string().min(16, 'expected at least 16 characters').optional(),
   PLAYGROUND: flag.optional(),
+  INTROSPECTION: flag.optional(),
   ARCHIVE_RETENTION: duration.default(7 * 86400),
   MAX_INLINE_UPLOAD_BYTES: bytes.default(32 * MEBIBYTE),
   MAX_ARCHIVE_BYTES: bytes.default(4096 * MEBIBYTE),
@@ -99,9 +117,9 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
       'The environment cannot be used: AUTH_JWKS_URL needs AUTH_ISSUER and AUTH_AUDIENCE beside it, else any token of that issuer would do',
     );
   }
-  if (value.AUTH_JWKS_URL === undefined && !developmentKey) {
+  if (embedded && value.AUTH_JWKS_URL === undefined && !developmentKey) {
     throw new ConfigError(
-      'The environment cannot be used: with DATABASE_URL set, AUTH_JWKS_URL is needed to verify tokens (or AUTH_DEV_KEY=true, for development)',
+      'The environment cannot be used: without DATABASE_URL there are no tokens of Kilolock to verify, so AUTH_DEV_KEY=false needs AUTH_JWKS_URL',
     );
   }
   return {
@@ -116,8 +134,14 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
       issuer: value.AUTH_ISSUER ?? null,
       audience: value.AUTH_AUDIENCE ?? null,
       developmentKey,
+      policies: {
+        token: { dataPlaneExport: value.ALLOW_TOKEN_EXPORT, dataPlaneImport: value.ALLOW_TOKEN_IMPORT },
+        owner: { export: value.ALLOW_OWNER_EXPORT, import: value.ALLOW_OWNER_IMPORT },
+      },
+      gatewaySecret: value.GATEWAY_SECRET ?? null,
     },
     playground: value.PLAYGROUND ?? embedded,
+    introspection: value.INTROSPECTION ?? value.PLAYGROUND ?? embedded,
     archiveRetentionSeconds: value.ARCHIVE_RETENTION,
     maxInlineUploadBytes: value.MAX_INLINE_UPLOAD_BYTES,
     maxArchiveBytes: value.MAX_ARCHIVE_BYTES,

@@ -2,17 +2,21 @@ import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { DEFAULT_ARCHIVE_LIMITS } from './archive/format.ts';
+import { createCredentialVerifier } from './auth/credential-verifier.ts';
 import { loadOrCreateDevelopmentKey } from './auth/development-key.ts';
+import { createGatewayProof } from './auth/gateway-secret.ts';
 import { loadOrCreateLinkSigner } from './auth/links.ts';
 import { createTokenVerifier, type TokenVerifier } from './auth/token-verifier.ts';
 import type { Config } from './config.ts';
 import type { KilolockDatabase } from './database/connection.ts';
+import { EnvironmentDatabases } from './database/environment-databases.ts';
 import { isPrepared } from './database/prepare.ts';
 import { createContext, type GraphqlContext } from './graphql/context.ts';
 import { createSchema } from './graphql/schema.ts';
 import { createHttpServer } from './http/server.ts';
 import { openArchiveStore } from './operations/archive-store.ts';
 import { openArchive, removeExpiredArchives } from './operations/downloads.ts';
+import { Environments } from './operations/environments.ts';
 import { failInterrupted } from './operations/operation-records.ts';
 import { OperationRunner } from './operations/operation-runner.ts';
 import type { ArchiveServices } from './operations/services.ts';
@@ -31,6 +35,8 @@ export interface Service {
 }
 
 const OPERATIONS_AT_A_TIME = 4;
+const ENVIRONMENT_DATABASES = 50;
+const CONNECTIONS_AN_ENVIRONMENT = 5;
 const HOUSEKEEPING_MS = 10 * 60 * 1000;
 const LEFTOVERS_AGE_MS = 24 * 3600 * 1000;
 /** How long a shutdown waits for requests: a client that stands still would hold it up for ever. */
@@ -42,11 +48,25 @@ export async function startService(
   database: KilolockDatabase,
   logger: Logger,
 ): Promise<Service> {
-  const schema = createSchema();
-  const verifier = await tokenVerifier(config, logger);
-  const runner = new OperationRunner({ database, logger, concurrency: OPERATIONS_AT_A_TIME });
-  const services: ArchiveServices = {
+  const schema = createSchema({ gatewayProofRequired: config.auth.gatewaySecret !== null });
+  const verifier = createCredentialVerifier({
+    jwt: await tokenVerifier(config, logger),
     database,
+    policies: config.auth.policies,
+  });
+  const ownDatabases = new EnvironmentDatabases({
+    maxDatabases: ENVIRONMENT_DATABASES,
+    maxConnectionsEach: CONNECTIONS_AN_ENVIRONMENT,
+    onOpened: ({ db }) => failInterrupted(db),
+  });
+  const environments = new Environments(database, ownDatabases);
+  const runner = new OperationRunner({
+    openDatabases: () => environments.openDatabases,
+    logger,
+    concurrency: OPERATIONS_AT_A_TIME,
+  });
+  const services: ArchiveServices = {
+    environments,
     store: await openArchiveStore(join(config.dataDirectory, 'store')),
     links: await loadOrCreateLinkSigner(config.dataDirectory),
     runner,
@@ -62,11 +82,13 @@ export async function startService(
   const server = await createHttpServer<GraphqlContext>({
     schema,
     authenticate: (authorization) => verifier.verify(authorization),
+    isGateway: createGatewayProof(config.auth.gatewaySecret),
     createContext: (request) => createContext({ services, maxInlineUploadBytes, logger }, request),
     openDownload: (operationId, linkToken) => openArchive(services, operationId, linkToken),
     isReady: () => isPrepared(database),
     logger,
     playground: config.playground,
+    introspection: config.introspection,
     publicUrl: config.publicUrl,
     maxInlineUploadBytes,
   });
@@ -80,6 +102,7 @@ export async function startService(
       // First the operations: a request may be waiting for one.
       await runner.close();
       await Promise.race([server.close(), pause(REQUEST_GRACE_MS, undefined, { ref: false })]);
+      await ownDatabases.close();
     },
   };
 }

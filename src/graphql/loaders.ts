@@ -3,7 +3,7 @@ import type { Kysely } from 'kysely';
 import type { Database } from '../database/types.ts';
 import { HistoryInconsistentError } from '../history/history.ts';
 import { type ManifestPreview, readManifestPreviews } from '../history/manifest-preview.ts';
-import { type Caller, findStatesById, findStatesByLabel, type StateRecord } from '../history/states.ts';
+import { type Caller, findStatesById, findStatesByLabel, may, type StateRecord } from '../history/states.ts';
 import {
   countVersions,
   findLockHolders,
@@ -19,8 +19,14 @@ import {
   type VersionContents,
   type VersionRecord,
 } from '../history/versions.ts';
-import { findLastSuccesses, findOperations, type OperationRecord } from '../operations/operation-records.ts';
-import { canBeInLabel } from './label.ts';
+import {
+  findLastSuccesses,
+  findOperations,
+  listOperations,
+  type OperationPosition,
+  type OperationRecord,
+} from '../operations/operation-records.ts';
+import { badUserInput } from './connection.ts';
 
 /**
  * Reads of one request, gathered so that a field costs one statement for all the entities that ask for it. What the
@@ -30,6 +36,7 @@ export interface Loaders {
   readonly stateById: DataLoader<string, StateRecord | null>;
   readonly stateByLabel: DataLoader<string, StateRecord | null>;
   readonly operationById: DataLoader<string, OperationRecord | null>;
+  readonly operationPage: DataLoader<OperationPage, readonly OperationRecord[], string>;
   readonly lastExport: DataLoader<string, OperationRecord | null>;
   readonly lastImport: DataLoader<string, OperationRecord | null>;
   readonly preview: DataLoader<string, ManifestPreview | null>;
@@ -52,41 +59,33 @@ export interface VersionPage {
   readonly limit: number;
 }
 
+/** A page of a state's operations, newest first. */
+export interface OperationPage {
+  readonly stateId: string;
+  /** Operations after this one; null: from the newest. */
+  readonly after: OperationPosition | null;
+  readonly limit: number;
+}
+
 /** A version by its state and serial. */
 export interface VersionSerial {
   readonly stateId: string;
   readonly serial: bigint;
 }
 
-/** Makes the loaders of one request. `caller` is asked for when the first state or operation is. */
-export function createLoaders(db: Kysely<Database>, caller: () => Promise<Caller | null>): Loaders {
-  const visible =
-    <Found>(find: (caller: Caller, keys: readonly string[]) => Promise<ReadonlyMap<string, Found>>) =>
-    async (keys: readonly string[]) => {
-      const known = await caller();
-      return known === null ? new Map<string, Found>() : find(known, keys);
-    };
+/** Makes the loaders of one request for one environment. */
+export function createLoaders(caller: Caller): Loaders {
+  const { db } = caller.database;
+  const mayRead = may(caller, 'state.read');
   return {
-    stateById: byKey(
-      visible((known, ids) => findStatesById(db, known, ids)),
-      null,
-    ),
-    stateByLabel: byKey(
-      visible((known, labels) => findStatesByLabel(db, known, labels.filter(canBeInLabel))),
-      null,
-    ),
-    operationById: byKey(
-      visible((known, ids) => findOperations(db, known, ids)),
-      null,
-    ),
-    lastExport: byKey(
-      visible((known, ids) => findLastSuccesses(db, known, 'EXPORT', ids)),
-      null,
-    ),
-    lastImport: byKey(
-      visible((known, ids) => findLastSuccesses(db, known, 'IMPORT', ids)),
-      null,
-    ),
+    stateById: byKey((ids) => findStatesById(db, caller, mayRead ? ids : []), null),
+    stateByLabel: byKey((labels) => findStatesByLabel(db, caller, mayRead ? labels : []), null),
+    operationById: byKey((ids) => findOperations(db, caller, ids), null),
+    operationPage: new DataLoader((pages) => loadOperationPages(caller, pages), {
+      cacheKeyFn: ({ stateId, after, limit }) => `${stateId} ${after?.createdAt} ${after?.id} ${limit}`,
+    }),
+    lastExport: byKey((ids) => findLastSuccesses(db, caller, 'EXPORT', ids), null),
+    lastImport: byKey((ids) => findLastSuccesses(db, caller, 'IMPORT', ids), null),
     preview: new DataLoader<string, ManifestPreview | null>((ids) => loadPreviews(db, ids)),
     versionCount: byKey((ids) => countVersions(db, ids), 0),
     lockHolder: byKey((ids) => findLockHolders(db, ids), null),
@@ -112,11 +111,30 @@ export function createLoaders(db: Kysely<Database>, caller: () => Promise<Caller
     ),
     contents: byKey((ids) => readVersionContents(db, ids), null),
     outputNames: byKey((ids) => listOutputNames(db, ids), []),
-    // One at a time: raw states may be large, and no two of them need be in memory together.
-    rawState: new DataLoader(([id]) => Promise.all(id === undefined ? [] : [readRawState(db, id)]), {
-      batch: false,
-    }),
+    rawState: rawStateLoader(db),
   };
+}
+
+/** The most raw states one request gives out: an answer is held in memory whole. */
+const MAX_RAW_STATES = 10;
+
+/** One at a time: raw states may be large, and the statements for them need not run together. */
+function rawStateLoader(db: Kysely<Database>): DataLoader<string, string | null> {
+  let given = 0;
+  return new DataLoader<string, string | null>(
+    async ([id]) => {
+      given += 1;
+      if (given > MAX_RAW_STATES) {
+        return [
+          badUserInput(
+            `One request gives out ${MAX_RAW_STATES} raw states at most; export the state instead.`,
+          ),
+        ];
+      }
+      return [id === undefined ? null : await readRawState(db, id)];
+    },
+    { batch: false },
+  );
 }
 
 /** Drops what was read, after a mutation has written: the next read of the same request sees what is there now. */
@@ -149,18 +167,39 @@ async function loadPreviews(
   }
 }
 
-async function loadVersionPages(
+function loadVersionPages(
   db: Kysely<Database>,
   pages: readonly VersionPage[],
 ): Promise<(readonly VersionRecord[])[]> {
-  // States of one list are asked for the same page; each different page is one statement.
-  const groups = Map.groupBy(pages, ({ before, limit }) => `${before} ${limit}`);
-  const results = new Map<VersionPage, readonly VersionRecord[]>();
-  for (const group of groups.values()) {
+  return loadPages(
+    pages,
+    ({ before, limit }) => `${before} ${limit}`,
+    (stateIds, page) => listVersions(db, stateIds, page),
+  );
+}
+
+function loadOperationPages(
+  caller: Caller,
+  pages: readonly OperationPage[],
+): Promise<(readonly OperationRecord[])[]> {
+  return loadPages(
+    pages,
+    ({ after, limit }) => `${after?.createdAt} ${after?.id} ${limit}`,
+    (stateIds, page) => listOperations(caller.database.db, caller, stateIds, page),
+  );
+}
+
+/** States of one list are asked for the same page; each different page is one statement. */
+async function loadPages<Page extends { readonly stateId: string }, Item>(
+  pages: readonly Page[],
+  keyOf: (page: Page) => string,
+  list: (stateIds: readonly string[], page: Page) => Promise<ReadonlyMap<string, readonly Item[]>>,
+): Promise<(readonly Item[])[]> {
+  const results = new Map<Page, readonly Item[]>();
+  for (const group of Map.groupBy(pages, keyOf).values()) {
     const [first] = group;
     if (first === undefined) continue;
-    const found = await listVersions(
-      db,
+    const found = await list(
       group.map(({ stateId }) => stateId),
       first,
     );

@@ -1,11 +1,22 @@
 import type { ManifestPreview } from '../history/manifest-preview.ts';
 import type { StateRecord } from '../history/states.ts';
+import type { TagRecord, VersionRecord } from '../history/versions.ts';
 import type { ArchiveRecord, OperationRecord } from '../operations/operation-records.ts';
+import type { Reader } from './reader.ts';
+
+/** A record, and the reader of the environment it was read in: what its fields are read with. */
+export interface Read<Record> {
+  readonly record: Record;
+  readonly reader: Reader;
+}
 
 /** What resolvers of `State` are given: the id another subgraph knows the state by. */
 export interface StateParent {
   readonly id: string;
 }
+
+/** What resolvers of `StateArchive` and `StateArchiveStatus` are given. */
+export type StateArchiveParent = Read<StateRecord>;
 
 /** What resolvers of `StateArchiveManifest` are given. */
 export interface ManifestParent {
@@ -13,11 +24,29 @@ export interface ManifestParent {
   readonly preview: ManifestPreview;
 }
 
+/** What resolvers of `StateArchiveVersion` are given. */
+export type VersionParent = Read<VersionRecord>;
+
+/** What resolvers of `StateArchiveTag` are given. */
+export type TagParent = TagRecord;
+
+/** What resolvers of `StateArchiveOperation` are given. */
+export type OperationParent = Read<OperationRecord>;
+
 /** What resolvers of `StateArchiveOperationProgress` are given. */
 export type ProgressParent = OperationRecord['progress'];
 
 /** What resolvers of `StateArchiveFile` are given. */
-export interface FileParent {
-  readonly operation: OperationRecord;
+export interface FileParent extends Read<OperationRecord> {
   readonly archive: ArchiveRecord;
+}
+
+/** Gives each record its reader. */
+export function readBy(reader: Reader) {
+  return <Record>(record: Record): Read<Record> => ({ record, reader });
+}
+
+/** A record with its reader, when there is one. */
+export function readOrNull<Record>(reader: Reader, record: Record | null): Read<Record> | null {
+  return record === null ? null : { record, reader };
 }

@@ -1,8 +1,6 @@
 import type { GraphQLResolveInfo, GraphQLScalarType, GraphQLScalarTypeConfig } from 'graphql';
-import type { StateParent, ManifestParent, ProgressParent, FileParent } from './parents.ts';
-import type { StateRecord } from '../history/states.ts';
-import type { VersionRecord, VersionContents, TagRecord } from '../history/versions.ts';
-import type { OperationRecord } from '../operations/operation-records.ts';
+import type { StateParent, StateArchiveParent, ManifestParent, VersionParent, TagParent, OperationParent, ProgressParent, FileParent } from './parents.ts';
+import type { VersionContents } from '../history/versions.ts';
 import type { RestoreReport } from '../restore/report.ts';
 import type { UserError } from '../operations/user-error.ts';
 import type { GraphqlContext } from './context.ts';
@@ -175,6 +173,7 @@ export type QueryStateArchiveArgs = {
 
 export type QueryStateArchiveOperationArgs = {
   id: Scalars['ID']['input'];
+  scope: InputMaybe<StateScopeInput>;
 };
 
 
@@ -326,6 +325,8 @@ export type StateArchiveErrorCode =
   | 'STALE_DESTINATION'
   /** The destination exists, in whatever lifecycle status; nothing was touched. */
   | 'STATE_ALREADY_EXISTS'
+  /** The environment's own database holds the state under two names. */
+  | 'STATE_AMBIGUOUS'
   /** The state has no version to export. */
   | 'STATE_EMPTY'
   /** The state is locked, or an apply, a refresh or a reservation is at work on it. */
@@ -692,6 +693,8 @@ export type StateLifecycleStatus =
 export type StateScopeInput = {
   /** The environment's public id, such as "env_7b8c9d0e1f2a". */
   environment: Scalars['ID']['input'];
+  /** Why support acts in an environment that is not its own: required then, and put on record. */
+  reason?: InputMaybe<Scalars['String']['input']>;
   /** The workspace's public id, such as "ws_3f9a1c2b4d5e". */
   workspace: Scalars['ID']['input'];
 };
@@ -816,7 +819,7 @@ export type ResolversTypes = {
   ID: ResolverTypeWrapper<Scalars['ID']['output']>;
   Sha256: ResolverTypeWrapper<Scalars['Sha256']['output']>;
   State: ResolverTypeWrapper<StateParent>;
-  StateArchive: ResolverTypeWrapper<StateRecord>;
+  StateArchive: ResolverTypeWrapper<StateArchiveParent>;
   StateArchiveChanges: ResolverTypeWrapper<VersionContents>;
   StateArchiveConflictPolicy: StateArchiveConflictPolicy;
   StateArchiveConnection: ResolverTypeWrapper<Omit<StateArchiveConnection, 'edges' | 'nodes'> & { edges: Array<ResolversTypes['StateArchiveEdge']>, nodes: Array<ResolversTypes['StateArchive']> }>;
@@ -827,16 +830,16 @@ export type ResolversTypes = {
   StateArchiveImportOutcome: StateArchiveImportOutcome;
   StateArchiveImportReport: ResolverTypeWrapper<RestoreReport>;
   StateArchiveManifest: ResolverTypeWrapper<ManifestParent>;
-  StateArchiveOperation: ResolverTypeWrapper<OperationRecord>;
+  StateArchiveOperation: ResolverTypeWrapper<OperationParent>;
   StateArchiveOperationConnection: ResolverTypeWrapper<Omit<StateArchiveOperationConnection, 'edges' | 'nodes'> & { edges: Array<ResolversTypes['StateArchiveOperationEdge']>, nodes: Array<ResolversTypes['StateArchiveOperation']> }>;
   StateArchiveOperationEdge: ResolverTypeWrapper<Omit<StateArchiveOperationEdge, 'node'> & { node: ResolversTypes['StateArchiveOperation'] }>;
   StateArchiveOperationKind: StateArchiveOperationKind;
   StateArchiveOperationProgress: ResolverTypeWrapper<ProgressParent>;
   StateArchiveOperationStatus: StateArchiveOperationStatus;
-  StateArchiveStatus: ResolverTypeWrapper<StateRecord>;
-  StateArchiveTag: ResolverTypeWrapper<TagRecord>;
+  StateArchiveStatus: ResolverTypeWrapper<StateArchiveParent>;
+  StateArchiveTag: ResolverTypeWrapper<TagParent>;
   StateArchiveUserError: ResolverTypeWrapper<UserError>;
-  StateArchiveVersion: ResolverTypeWrapper<VersionRecord>;
+  StateArchiveVersion: ResolverTypeWrapper<VersionParent>;
   StateArchiveVersionConnection: ResolverTypeWrapper<Omit<StateArchiveVersionConnection, 'edges' | 'nodes'> & { edges: Array<ResolversTypes['StateArchiveVersionEdge']>, nodes: Array<ResolversTypes['StateArchiveVersion']> }>;
   StateArchiveVersionEdge: ResolverTypeWrapper<Omit<StateArchiveVersionEdge, 'node'> & { node: ResolversTypes['StateArchiveVersion'] }>;
   StateArchiveVersionMapping: ResolverTypeWrapper<StateArchiveVersionMapping>;
@@ -867,7 +870,7 @@ export type ResolversParentTypes = {
   ID: Scalars['ID']['output'];
   Sha256: Scalars['Sha256']['output'];
   State: StateParent;
-  StateArchive: StateRecord;
+  StateArchive: StateArchiveParent;
   StateArchiveChanges: VersionContents;
   StateArchiveConnection: Omit<StateArchiveConnection, 'edges' | 'nodes'> & { edges: Array<ResolversParentTypes['StateArchiveEdge']>, nodes: Array<ResolversParentTypes['StateArchive']> };
   StateArchiveEdge: Omit<StateArchiveEdge, 'node'> & { node: ResolversParentTypes['StateArchive'] };
@@ -875,14 +878,14 @@ export type ResolversParentTypes = {
   StateArchiveFilter: StateArchiveFilter;
   StateArchiveImportReport: RestoreReport;
   StateArchiveManifest: ManifestParent;
-  StateArchiveOperation: OperationRecord;
+  StateArchiveOperation: OperationParent;
   StateArchiveOperationConnection: Omit<StateArchiveOperationConnection, 'edges' | 'nodes'> & { edges: Array<ResolversParentTypes['StateArchiveOperationEdge']>, nodes: Array<ResolversParentTypes['StateArchiveOperation']> };
   StateArchiveOperationEdge: Omit<StateArchiveOperationEdge, 'node'> & { node: ResolversParentTypes['StateArchiveOperation'] };
   StateArchiveOperationProgress: ProgressParent;
-  StateArchiveStatus: StateRecord;
-  StateArchiveTag: TagRecord;
+  StateArchiveStatus: StateArchiveParent;
+  StateArchiveTag: TagParent;
   StateArchiveUserError: UserError;
-  StateArchiveVersion: VersionRecord;
+  StateArchiveVersion: VersionParent;
   StateArchiveVersionConnection: Omit<StateArchiveVersionConnection, 'edges' | 'nodes'> & { edges: Array<ResolversParentTypes['StateArchiveVersionEdge']>, nodes: Array<ResolversParentTypes['StateArchiveVersion']> };
   StateArchiveVersionEdge: Omit<StateArchiveVersionEdge, 'node'> & { node: ResolversParentTypes['StateArchiveVersion'] };
   StateArchiveVersionMapping: StateArchiveVersionMapping;

@@ -1,21 +1,30 @@
-import type { Kysely } from 'kysely';
+import { type Kysely, sql } from 'kysely';
 import type { Database } from '../database/types.ts';
 
 /**
- * Where the labels of one environment live: the tenant every row carries, and the prefix that turns a label into
- * the name Kilolock stores (data model 1.13).
+ * Where the labels of one environment live: the tenant every row carries, and the names Kilolock stores labels under
+ * (data model 1.13). All of it comes from the control database, never from an environment's own.
  */
 export interface StateNamespace {
   /** `tenants.id`; set on every row that is written. */
   readonly tenantId: string;
   /** The tenant's public id, `ws_…`. */
   readonly workspace: string;
+  readonly tenantSlug: string;
+  readonly tenantName: string;
   /** The environment's public id, `env_…`. */
   readonly environment: string;
   /** What stands before every label in `states.name`: `{workspace}/{environment}/`, or nothing when self-hosted. */
   readonly namePrefix: string;
+  /**
+   * Whether the environment keeps its states in a database of its own. All states there are the environment's, whatever
+   * tenant their rows name, and a label may be stored with the prefix or without it.
+   */
+  readonly hasOwnDatabase: boolean;
   /** The lock mode new states of the environment start with (data model 5). */
   readonly lockDefault: 'auto' | 'vanilla' | 'kilolock';
+  /** The workspace's soft limits of managed resources; 0 is none (data model 2.9). */
+  readonly quota: { readonly perState: number; readonly perEnvironment: number };
 }
 
 /** A workspace and an environment by their public ids; null stands for the self-hosted tenant. */
@@ -24,63 +33,119 @@ export type NamespaceSelector = { readonly workspace: string; readonly environme
 const SELF_HOSTED_TENANT = '00000000-0000-0000-0000-000000000000';
 const SELF_HOSTED_ENVIRONMENT = 'env_000000000000';
 
-/** The environment keeps its states in a database of its own, which is not this one (data model 1.13). */
-export class EnvironmentNotReachableError extends Error {
-  override readonly name = 'EnvironmentNotReachableError';
+/** A label is stored both with the environment's prefix and without it, and nobody can tell which is meant. */
+export class StateAmbiguousError extends Error {
+  override readonly name = 'StateAmbiguousError';
 
-  constructor(environment: string) {
+  constructor(label: string) {
     super(
-      `Environment ${environment} keeps its states in a database of its own, which this service does not reach.`,
+      `The state ${JSON.stringify(label)} is stored twice in this environment's database, with its prefix and without it. Rename one in Kilolock first.`,
     );
   }
 }
 
 /**
- * Finds the namespace, or null when the workspace or the environment does not exist, is not active, or the two do
- * not belong together: callers cannot tell these apart.
+ * Finds the namespace, or null when the workspace or the environment does not exist, is not active or not ready, or the
+ * two do not belong together: callers cannot tell these apart.
  *
- * @throws EnvironmentNotReachableError rather than reading the shared database for an environment that has its own.
+ * @param db the control database.
  */
 export async function findNamespace(
   db: Kysely<Database>,
   selector: NamespaceSelector,
 ): Promise<StateNamespace | null> {
-  const row = await db
-    .selectFrom('environments')
-    .innerJoin('tenants', 'tenants.id', 'environments.tenant_id')
+  const row = await selectEnvironment(db, selector)
     .select([
       'tenants.id as tenantId',
       'tenants.workspace_id as workspace',
+      'tenants.slug as tenantSlug',
+      'tenants.name as tenantName',
+      'tenants.max_state_resources as perState',
+      'tenants.max_environment_resources as perEnvironment',
       'environments.env_public_id as environment',
-      'environments.database_dsn as databaseDsn',
       'environments.state_lock_default_mode as lockDefault',
+      sql<boolean>`coalesce(environments.database_dsn, '') <> ''`.as('hasOwnDatabase'),
     ])
-    .where('tenants.lifecycle_status', '=', 'active')
-    .where('environments.lifecycle_status', '=', 'active')
-    .$if(selector !== null, (query) =>
-      query
-        .where('tenants.workspace_id', '=', selector?.workspace ?? '')
-        .where('environments.env_public_id', '=', selector?.environment ?? ''),
-    )
-    .$if(selector === null, (query) =>
-      query
-        .where('tenants.id', '=', SELF_HOSTED_TENANT)
-        .where('environments.env_public_id', '=', SELF_HOSTED_ENVIRONMENT),
-    )
     .executeTakeFirst();
   if (row === undefined) return null;
-  if (row.databaseDsn) throw new EnvironmentNotReachableError(row.environment);
+  const { perState, perEnvironment, lockDefault, ...identity } = row;
   return {
-    tenantId: row.tenantId,
-    workspace: row.workspace,
-    environment: row.environment,
+    ...identity,
     namePrefix: selector === null ? '' : `${row.workspace}/${row.environment}/`,
     // A self-hosted principal names no environment, and Kilolock then decides by the writer alone (data model 5).
-    lockDefault: selector === null ? 'auto' : row.lockDefault,
+    lockDefault: selector === null ? 'auto' : lockDefault,
+    quota: { perState, perEnvironment },
   };
 }
 
-/** The name Kilolock stores for a label of this namespace. */
-export function storedName(namespace: StateNamespace, label: string): string {
-  return namespace.namePrefix + label;
+/**
+ * The connection string of an environment's own database. A secret.
+ *
+ * @param db the control database.
+ */
+export async function readOwnDatabaseDsn(
+  db: Kysely<Database>,
+  selector: NamespaceSelector,
+): Promise<string | null> {
+  const row = await selectEnvironment(db, selector)
+    .select('environments.database_dsn as dsn')
+    .executeTakeFirst();
+  return row?.dsn || null;
+}
+
+function selectEnvironment(db: Kysely<Database>, selector: NamespaceSelector) {
+  const environments = db
+    .selectFrom('environments')
+    .innerJoin('tenants', 'tenants.id', 'environments.tenant_id')
+    .where('tenants.lifecycle_status', '=', 'active')
+    .where('environments.lifecycle_status', '=', 'active')
+    .where(sql<boolean>`(coalesce(environments.database_dsn, '') = '' or environments.status = 'ready')`);
+  return selector === null
+    ? environments
+        .where('tenants.id', '=', SELF_HOSTED_TENANT)
+        .where('environments.env_public_id', '=', SELF_HOSTED_ENVIRONMENT)
+    : environments
+        .where('tenants.workspace_id', '=', selector.workspace)
+        .where('environments.env_public_id', '=', selector.environment);
+}
+
+/** The name a new state of this label is stored under; also in an environment's own database, as Kilolock does there. */
+export function storedName({ namePrefix }: StateNamespace, label: string): string {
+  return namePrefix + label;
+}
+
+/** Every name a state of this label may be stored under. */
+export function possibleNames(namespace: StateNamespace, label: string): string[] {
+  const name = storedName(namespace, label);
+  return namespace.hasOwnDatabase && name !== label ? [name, label] : [name];
+}
+
+/** The label of a stored name. */
+export function labelOf({ namePrefix }: StateNamespace, name: string): string {
+  return name.startsWith(namePrefix) ? name.slice(namePrefix.length) : name;
+}
+
+/** The rows of `states` that belong to the namespace, in whatever lifecycle status. */
+export function selectStates(db: Kysely<Database>, { hasOwnDatabase, tenantId, namePrefix }: StateNamespace) {
+  const states = db.selectFrom('states');
+  if (hasOwnDatabase) return states;
+  return states
+    .where('states.tenant_id', '=', tenantId)
+    .where(sql<boolean>`starts_with(states.name, ${namePrefix})`);
+}
+
+/**
+ * Makes sure that rows of the namespace's tenant can be written: an environment's own database has a copy of the tenant's
+ * row, which Kilolock makes at need (data model 1.13).
+ */
+export async function ensureTenant(
+  db: Kysely<Database>,
+  { hasOwnDatabase, tenantId, tenantSlug, tenantName }: StateNamespace,
+): Promise<void> {
+  if (!hasOwnDatabase) return;
+  await db
+    .insertInto('tenants')
+    .values({ id: tenantId, slug: tenantSlug, name: tenantName })
+    .onConflict((conflict) => conflict.doNothing())
+    .execute();
 }

@@ -1,13 +1,30 @@
-import { type Kysely, type SelectQueryBuilder, sql } from 'kysely';
-import { mayAddressState, type Principal } from '../auth/principal.ts';
-import { microsecondTime } from '../database/connection.ts';
+import { type Kysely, sql } from 'kysely';
+import { mayAddressState, mayIn, type Principal, type Scope } from '../auth/principal.ts';
+import { type KilolockDatabase, microsecondTime } from '../database/connection.ts';
 import type { Database } from '../database/types.ts';
-import { type StateNamespace, storedName } from './namespace.ts';
+import {
+  labelOf,
+  possibleNames,
+  StateAmbiguousError,
+  type StateNamespace,
+  selectStates,
+} from './namespace.ts';
 
-/** A verified principal and the namespace its labels are looked up in. */
+/** A verified principal in one environment, and the database that holds the environment's states. */
 export interface Caller {
   readonly principal: Principal;
   readonly namespace: StateNamespace;
+  readonly database: KilolockDatabase;
+  /**
+   * Why support acts in an environment that is not its own; it then sees states in whatever lifecycle status. Null for
+   * everybody else.
+   */
+  readonly supportReason: string | null;
+}
+
+/** Whether the caller's credential has a scope in the caller's environment. */
+export function may({ principal, namespace }: Caller, scope: Scope): boolean {
+  return mayIn(principal, scope, namespace);
 }
 
 /** One row of `states`, seen from the caller's namespace. */
@@ -30,8 +47,10 @@ export interface StateRecord {
 }
 
 /**
- * The active states among `labels` that the caller may see, by label. The tenant, the environment's prefix, the
- * lifecycle and the principal's state patterns are all checked here, on the row; what is not visible is absent.
+ * The states among `labels` that the caller may see, by label. The tenant, the environment's prefix, the lifecycle and
+ * the principal's state patterns are all checked here, on the row; what is not visible is absent.
+ *
+ * @throws StateAmbiguousError for a label that an environment's own database holds twice.
  */
 export async function findStatesByLabel(
   db: Kysely<Database>,
@@ -40,12 +59,17 @@ export async function findStatesByLabel(
 ): Promise<Map<string, StateRecord>> {
   const visible = labels.filter((label) => isStorable(label) && mayAddressState(caller.principal, label));
   if (visible.length === 0) return new Map();
-  const names = visible.map((label) => storedName(caller.namespace, label));
+  const names = visible.flatMap((label) => possibleNames(caller.namespace, label));
   const records = await readVisible(db, caller, (query) => query.where('states.name', 'in', names));
-  return new Map(records.map((record) => [record.label, record]));
+  const byLabel = new Map<string, StateRecord>();
+  for (const record of records) {
+    if (byLabel.has(record.label)) throw new StateAmbiguousError(record.label);
+    byLabel.set(record.label, record);
+  }
+  return byLabel;
 }
 
-/** The active states among `ids` that the caller may see, by id; see {@link findStatesByLabel}. */
+/** The states among `ids` that the caller may see, by id; see {@link findStatesByLabel}. */
 export async function findStatesById(
   db: Kysely<Database>,
   caller: Caller,
@@ -58,33 +82,33 @@ export async function findStatesById(
 }
 
 /**
- * The active states the caller may see in ascending order of their stored names (bytewise), at most `limit`, after
- * the label `after`, with labels that start with `labelPrefix`.
+ * The states the caller may see in ascending order of their labels (bytewise), at most `limit`, after the label `after`,
+ * with labels that start with `labelPrefix`.
  */
 export async function listStates(
   db: Kysely<Database>,
   caller: Caller,
   page: { readonly labelPrefix: string; readonly after: string | null; readonly limit: number },
 ): Promise<StateRecord[]> {
-  const { namespace, principal } = caller;
-  const { after } = page;
-  if (!isStorable(page.labelPrefix) || !isStorable(after ?? '')) return [];
-  const patterns = principal.statePatterns?.filter(isStorable) ?? null;
+  const { labelPrefix, after, limit } = page;
+  if (!isStorable(labelPrefix) || !isStorable(after ?? '')) return [];
+  const { namePrefix } = caller.namespace;
+  const label = sql<string>`case when starts_with(states.name, ${namePrefix})
+    then substr(states.name, length(${namePrefix}) + 1) else states.name end collate "C"`;
+  const patterns = caller.principal.statePatterns?.filter(isStorable) ?? null;
   return readVisible(db, caller, (query) => {
     let narrowed = query
-      .where(sql<boolean>`starts_with(states.name, ${storedName(namespace, page.labelPrefix)})`)
-      .orderBy(sql`states.name collate "C"`)
-      .limit(page.limit);
-    if (after !== null) {
-      narrowed = narrowed.where(sql<boolean>`states.name collate "C" > ${storedName(namespace, after)}`);
-    }
+      .where(sql<boolean>`starts_with(${label}, ${labelPrefix})`)
+      .orderBy(label)
+      .limit(limit);
+    if (after !== null) narrowed = narrowed.where(sql<boolean>`${label} > ${after}`);
     if (patterns !== null) {
       narrowed = narrowed.where((where) =>
         where.or(
           patterns.map((pattern) =>
             pattern.endsWith('*')
-              ? sql<boolean>`starts_with(states.name, ${storedName(namespace, pattern.slice(0, -1))})`
-              : where('states.name', '=', storedName(namespace, pattern)),
+              ? sql<boolean>`starts_with(${label}, ${pattern.slice(0, -1)})`
+              : sql<boolean>`${label} = ${pattern}`,
           ),
         ),
       );
@@ -100,19 +124,16 @@ function isStorable(text: string): boolean {
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 
-type StatesQuery = SelectQueryBuilder<Database, 'states', Record<never, never>>;
+type StatesQuery = ReturnType<typeof selectStates>;
 
 async function readVisible(
   db: Kysely<Database>,
-  { namespace, principal }: Caller,
+  { namespace, principal, supportReason }: Caller,
   narrow: (query: StatesQuery) => StatesQuery,
 ): Promise<StateRecord[]> {
+  const states = selectStates(db, namespace);
   const rows = await narrow(
-    db
-      .selectFrom('states')
-      .where('states.tenant_id', '=', namespace.tenantId)
-      .where('states.lifecycle_status', '=', 'active')
-      .where(sql<boolean>`starts_with(states.name, ${namespace.namePrefix})`),
+    supportReason === null ? states.where('states.lifecycle_status', '=', 'active') : states,
   )
     .select([
       'states.id',
@@ -129,7 +150,7 @@ async function readVisible(
   return rows
     .map((row) => ({
       ...row,
-      label: row.name.slice(namespace.namePrefix.length),
+      label: labelOf(namespace, row.name),
       workspace: namespace.workspace,
       environment: namespace.environment,
     }))

@@ -12,6 +12,7 @@ import { fastifyApolloHandler } from '@as-integrations/fastify';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { GraphQLFormattedError, GraphQLSchema } from 'graphql';
 import type { Logger } from 'pino';
+import { GATEWAY_SECRET_HEADER } from '../auth/gateway-secret.ts';
 import type { Principal } from '../auth/principal.ts';
 import { InvalidCredentialError, KeySetUnavailableError } from '../auth/token-verifier.ts';
 import { blotSecrets, describeError, originalError } from './error-log.ts';
@@ -37,6 +38,8 @@ const CSRF_HEADERS = ['apollo-require-preflight', 'x-apollo-operation-name'];
 export interface ContextRequest {
   /** Who calls; null when no credential was given. */
   readonly principal: Principal | null;
+  /** Whether the request has proven to come through the gateway. */
+  readonly fromGateway: boolean;
   /** The id under which the log knows the request. */
   readonly requestId: string;
   /** Aborts when the client goes away. */
@@ -57,7 +60,11 @@ export interface GraphqlRouteOptions<Context extends { principal: Principal | nu
    */
   authenticate(authorization: string | undefined): Promise<Principal | null>;
   /** Makes the context of one request. Apollo hands a shallow copy of it to the resolvers. */
+  /** Whether the value of the gateway's header is its secret. */
+  isGateway(secret: string | undefined): boolean;
   createContext(request: ContextRequest): Context;
+  /** Whether the schema can be asked for by introspection; a gateway asks for `_service` instead. */
+  readonly introspection: boolean;
   /** The largest file of a multipart request, and the largest JSON body of an authenticated caller, in bytes. */
   readonly maxInlineUploadBytes: number;
   /** Whether there is a playground to lead browsers to. */
@@ -78,8 +85,8 @@ export function addGraphqlRoute<Context extends { principal: Principal | null }>
 ): void {
   const handle = fastifyApolloHandler(apollo, {
     context: async (request: FastifyRequest) => {
-      const { principal, requestId, signal } = request.scope;
-      return options.createContext({ principal, requestId, signal, publicUrl: publicUrl() });
+      const { principal, fromGateway, requestId, signal } = request.scope;
+      return options.createContext({ principal, fromGateway, requestId, signal, publicUrl: publicUrl() });
     },
   });
   server.register(async (scoped) => {
@@ -91,6 +98,10 @@ export function addGraphqlRoute<Context extends { principal: Principal | null }>
       method: 'POST',
       url: GRAPHQL_PATH,
       async onRequest(request) {
+        const gatewaySecret = request.headers[GATEWAY_SECRET_HEADER];
+        request.scope.fromGateway = options.isGateway(
+          typeof gatewaySecret === 'string' ? gatewaySecret : undefined,
+        );
         request.scope.principal = await authenticate(request, options);
         const mediaType = acceptedMediaType(request.headers);
         if (mediaType === 'multipart/form-data') {
@@ -120,12 +131,12 @@ export function addGraphqlRoute<Context extends { principal: Principal | null }>
 
 /** Starts the GraphQL server. Nothing of it depends on the environment, and nothing of it reports to anyone. */
 export async function startApollo<Context extends { principal: Principal | null }>(
-  schema: GraphQLSchema,
+  { schema, introspection }: Pick<GraphqlRouteOptions<Context>, 'schema' | 'introspection'>,
   logger: Logger,
 ): Promise<ApolloServer<Context>> {
   const apollo = new ApolloServer<Context>({
     schema,
-    introspection: true,
+    introspection,
     csrfPrevention: { requestHeaders: CSRF_HEADERS },
     allowBatchedHttpRequests: false,
     persistedQueries: false,

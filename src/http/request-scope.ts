@@ -19,6 +19,8 @@ export interface RequestScope {
   readonly response: ServerResponse;
   /** Who calls; null when no credential was given or none is looked at. */
   principal: Principal | null;
+  /** Whether the request has proven to come through the gateway. */
+  fromGateway: boolean;
   /** The name of the GraphQL operation, once known. */
   operationName: string | undefined;
   /** Whether the connection ends once the rest of a body that was answered early has been received. */

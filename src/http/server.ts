@@ -107,7 +107,7 @@ export async function createHttpServer<Context extends { principal: Principal | 
     throw new Error('unreachable: onRequest answers what has no route');
   });
 
-  const apollo = await startApollo<Context>(options.schema, logger);
+  const apollo = await startApollo<Context>(options, logger);
   addGraphqlRoute(server, apollo, () => options.publicUrl ?? listenedUrl ?? '', options);
   addDownloadRoute(server, options);
   addHealthRoutes(server, { isReady: () => options.isReady(), isDraining: () => draining });
@@ -149,6 +149,7 @@ function openScope(
     signal,
     response: reply.raw,
     principal: null,
+    fromGateway: false,
     operationName: undefined,
     closeAfterBody: false,
     loggedErrors: new Set(),

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { type Kysely, sql } from 'kysely';
+import type { Kysely } from 'kysely';
 import { ARCHIVE_FILE_EXTENSION, ARCHIVE_FORMAT } from '../archive/format.ts';
 import type { ArchivedState, ArchivedVersion } from '../archive/model.ts';
 import { type WrittenArchive, writeArchive } from '../archive/writer.ts';
@@ -7,14 +7,15 @@ import { inTransaction } from '../database/connection.ts';
 import type { Database } from '../database/types.ts';
 import { openExportSource } from '../history/export-source.ts';
 import { recordDigests } from '../history/history.ts';
-import { findStatesById, findStatesByLabel, type StateRecord } from '../history/states.ts';
+import { findStatesById, findStatesByLabel, may, type StateRecord } from '../history/states.ts';
 import type { Destination } from '../restore/destination.ts';
 import { objectKeyOf } from './archive-store.ts';
-import { insertOperation, markFailed, markRunning, markSucceeded } from './operation-records.ts';
+import { insertOperation, markSucceeded } from './operation-records.ts';
 import type { JobContext } from './operation-runner.ts';
-import { type ArchiveServices, type CallerRequest, TOOL } from './services.ts';
+import { type ArchiveServices, auditDetails, type CallerRequest, TOOL } from './services.ts';
 import { admitOperation, type OperationOptions, startOperation } from './start-operation.ts';
-import { stateNotFound, toUserError } from './user-error.ts';
+import { insertStateEvent } from './state-events.ts';
+import { stateNotFound } from './user-error.ts';
 
 /**
  * Starts an export of the state the caller knows by `label`, or finds the one the idempotency key stands for.
@@ -28,7 +29,8 @@ export async function exportStateArchive(
   label: string,
   options: OperationOptions,
 ): Promise<string> {
-  const { db } = services.database;
+  const { db } = request.caller.database;
+  if (!may(request.caller, 'state.export')) throw stateNotFound();
   const state = (await findStatesByLabel(db, request.caller, [label])).get(label);
   if (state === undefined) throw stateNotFound();
   const admission = await admitOperation(services, request, 'EXPORT', options, { stateId: state.id });
@@ -69,11 +71,10 @@ export async function exportReplacedState(
   request: CallerRequest,
   stateId: string,
   { label, name }: Destination,
-  signal: AbortSignal,
 ): Promise<string> {
-  const { db } = services.database;
+  const { database } = request.caller;
   const id = randomUUID();
-  await insertOperation(db, request.caller, {
+  await insertOperation(database.db, request.caller, {
     id,
     kind: 'EXPORT',
     label,
@@ -82,17 +83,9 @@ export async function exportReplacedState(
     requestId: request.requestId,
     idempotency: null,
   });
-  await markRunning(db, id);
-  try {
-    await runExport(services, request, id, stateId, { signal, report: () => {} });
-  } catch (error) {
-    await markFailed(
-      db,
-      id,
-      toUserError(error) ?? { code: 'INTERNAL', message: 'The export failed.', path: null },
-    );
-    throw error;
-  }
+  await services.runner.runWithin(database, id, (context) =>
+    runExport(services, request, id, stateId, context),
+  );
   return id;
 }
 
@@ -103,7 +96,8 @@ async function runExport(
   stateId: string,
   { signal, report }: JobContext,
 ): Promise<void> {
-  const { database, store, retentionSeconds } = services;
+  const { store, retentionSeconds } = services;
+  const { database } = request.caller;
   const objectKey = objectKeyOf(operationId);
   try {
     const { state, versions, tags, written } = await inTransaction(
@@ -183,28 +177,20 @@ function fileNameOf({ label, currentSerial }: ArchivedState): string {
   return `${stem.slice(0, read) || 'state'}-${currentSerial}${ARCHIVE_FILE_EXTENSION}`;
 }
 
-async function insertExportEvent(
+function insertExportEvent(
   db: Kysely<Database>,
-  { caller, requestId }: CallerRequest,
+  request: CallerRequest,
   state: Pick<ArchivedState, 'id' | 'label'>,
   versionId: string | null,
   payload: Readonly<Record<string, string | number>>,
 ): Promise<void> {
-  await db
-    .insertInto('events')
-    .values({
-      tenant_id: caller.namespace.tenantId,
-      kind: 'state_export',
-      // A state that was deleted meanwhile leaves its events without one, as Kilolock's own do (data model 6).
-      state_id: sql<string | null>`(select id from states where id = ${state.id})`,
-      state_version_id: sql<string | null>`(select id from state_versions where id = ${versionId})`,
-      actor: caller.principal.actor,
-      payload: JSON.stringify({
-        ...payload,
-        label: state.label,
-        principal: caller.principal.subject,
-        request_id: requestId,
-      }),
-    })
-    .execute();
+  const { namespace, principal } = request.caller;
+  return insertStateEvent(db, {
+    tenantId: namespace.tenantId,
+    kind: 'state_export',
+    stateId: state.id,
+    versionId,
+    actor: principal.actor,
+    payload: { ...payload, label: state.label, ...auditDetails(request) },
+  });
 }

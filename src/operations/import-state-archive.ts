@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { rm } from 'node:fs/promises';
 import { mayAddressState } from '../auth/principal.ts';
-import type { Caller } from '../history/states.ts';
+import { type Caller, may } from '../history/states.ts';
 import { applyRestore } from '../restore/apply.ts';
 import { type Destination, destinationOf } from '../restore/destination.ts';
 import { type ConflictPolicy, findPlace } from '../restore/placement.ts';
@@ -10,7 +10,7 @@ import { readManifest } from '../restore/restore-request.ts';
 import { exportReplacedState } from './export-state-archive.ts';
 import { markSucceeded, type Success } from './operation-records.ts';
 import type { JobContext } from './operation-runner.ts';
-import type { ArchiveServices, CallerRequest } from './services.ts';
+import { type ArchiveServices, auditDetails, type CallerRequest } from './services.ts';
 import { admitOperation, type OperationOptions, startOperation } from './start-operation.ts';
 import { RequestRefusedError } from './user-error.ts';
 
@@ -74,8 +74,8 @@ export async function importStateArchive(
 
     const { state } = await readManifest(file.path, services.limits);
     const destination = destinationOf(request.caller.namespace, input.label ?? state.label);
-    refuseUncovered(request.caller, destination.label, input.onConflict);
-    await findPlace(services.database.db, { ...input, destination }, state);
+    refuseUncovered(request.caller, destination.label, input.onConflict.kind);
+    await findPlace(request.caller.database.db, { ...input, destination }, state);
 
     const id = randomUUID();
     const startedId = await startOperation(
@@ -103,11 +103,12 @@ export async function importStateArchive(
   }
 }
 
-function refuseUncovered({ principal }: Caller, label: string, { kind }: ConflictPolicy): void {
-  if (!mayAddressState(principal, label)) {
+/** @throws NotPermittedError unless the caller may write the state, and overwrite it if that is what is asked. */
+export function refuseUncovered(caller: Caller, label: string, policy: ConflictPolicy['kind']): void {
+  if (!may(caller, 'state.import') || !mayAddressState(caller.principal, label)) {
     throw new NotPermittedError('Your credential does not cover a state of this name.');
   }
-  if (kind === 'OVERWRITE' && !principal.scopes.has('state.overwrite')) {
+  if (policy === 'OVERWRITE' && !may(caller, 'state.overwrite')) {
     throw new NotPermittedError('Overwriting needs the scope state.overwrite.');
   }
 }
@@ -128,8 +129,9 @@ async function runImport(
   },
   { signal, report }: JobContext,
 ): Promise<void> {
-  const { database, limits } = services;
-  const { caller, requestId } = request;
+  const { limits } = services;
+  const { caller } = request;
+  const { database } = caller;
   const noteProgress = ({ versions, bytes }: { versions: number; bytes: bigint }) =>
     report({ versionsDone: BigInt(versions), bytesDone: bytes });
   const plan = await planRestore(
@@ -167,10 +169,10 @@ async function runImport(
   await applyRestore(database, plan, {
     operationId: id,
     actor: caller.principal.actor,
-    eventDetails: { principal: caller.principal.subject, request_id: requestId },
+    eventDetails: auditDetails(request),
     onProgress: noteProgress,
     archiveReplaced: async (replaced) => {
-      replacedOperationId = await exportReplacedState(services, request, replaced.id, destination, signal);
+      replacedOperationId = await exportReplacedState(services, request, replaced.id, destination);
     },
     beforeCommit: ({ db }) =>
       markSucceeded(db, id, { ...success, stateId: plan.placement.stateId, replacedOperationId }),

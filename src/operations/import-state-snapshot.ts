@@ -1,8 +1,7 @@
-import { mayAddressState } from '../auth/principal.ts';
 import { destinationOf } from '../restore/destination.ts';
 import { appendSnapshot, SNAPSHOT_SOURCES, type SnapshotSource } from '../restore/snapshot.ts';
-import { NotPermittedError } from './import-state-archive.ts';
-import type { ArchiveServices, CallerRequest } from './services.ts';
+import { refuseUncovered } from './import-state-archive.ts';
+import type { CallerRequest } from './services.ts';
 import { RequestRefusedError } from './user-error.ts';
 
 /**
@@ -13,17 +12,14 @@ import { RequestRefusedError } from './user-error.ts';
  * @throws NotPermittedError when the caller's state patterns do not cover the label.
  */
 export async function importStateSnapshot(
-  { database }: ArchiveServices,
   { caller }: CallerRequest,
   label: string,
   document: Buffer,
   source: string | null,
 ): Promise<{ stateId: string; serial: bigint }> {
   const destination = destinationOf(caller.namespace, label);
-  if (!mayAddressState(caller.principal, label)) {
-    throw new NotPermittedError('Your credential does not cover a state of this name.');
-  }
-  return appendSnapshot(database, destination, {
+  refuseUncovered(caller, label, 'REFUSE');
+  return appendSnapshot(caller.database, destination, {
     document,
     source: snapshotSource(source),
     actor: caller.principal.actor,

@@ -1,9 +1,9 @@
 import { type Kysely, type SelectQueryBuilder, sql } from 'kysely';
 import { z } from 'zod';
-import { mayAddressState } from '../auth/principal.ts';
+import { type Environment, mayAddressState } from '../auth/principal.ts';
 import { microsecondTime } from '../database/connection.ts';
 import type { Database, OperationKind, OperationStatus } from '../database/types.ts';
-import type { Caller } from '../history/states.ts';
+import { type Caller, may } from '../history/states.ts';
 import type { RestoreReport } from '../restore/report.ts';
 import type { UserError, UserErrorCode } from './user-error.ts';
 
@@ -16,6 +16,8 @@ export interface OperationRecord {
   readonly stateId: string | null;
   /** The label exported or restored under. */
   readonly label: string;
+  readonly workspace: string;
+  readonly environment: string;
   readonly actor: string;
   readonly subject: string;
   readonly progress: {
@@ -290,25 +292,38 @@ export interface OperationPosition {
   readonly id: string;
 }
 
-/** The operations of a state that the caller may see, newest first. */
+/** The operations of each state that the caller may see, newest first. */
 export async function listOperations(
   db: Kysely<Database>,
   caller: Caller,
-  stateId: string,
+  stateIds: readonly string[],
   page: { readonly after: OperationPosition | null; readonly limit: number },
-): Promise<OperationRecord[]> {
-  return readVisible(db, caller, (query) =>
+): Promise<Map<string, OperationRecord[]>> {
+  const ranked = db
+    .selectFrom('state_archive.operation as operation')
+    .where('operation.state_id', 'in', stateIds)
+    .where(
+      page.after === null
+        ? sql<boolean>`true`
+        : sql<boolean>`(operation.created_at, operation.id) < (${page.after.createdAt}::timestamptz, ${page.after.id}::uuid)`,
+    )
+    .select([
+      'operation.id',
+      sql<string>`row_number() over (
+        partition by operation.state_id order by operation.created_at desc, operation.id desc)`.as('rank'),
+    ]);
+  const records = await readVisible(db, caller, (query) =>
     query
-      .where('operation.state_id', '=', stateId)
-      .where(
-        page.after === null
-          ? sql<boolean>`true`
-          : sql<boolean>`(operation.created_at, operation.id) < (${page.after.createdAt}::timestamptz, ${page.after.id}::uuid)`,
+      .where('operation.id', 'in', (select) =>
+        select
+          .selectFrom(ranked.as('ranked'))
+          .where('ranked.rank', '<=', String(page.limit))
+          .select('ranked.id'),
       )
       .orderBy('operation.created_at', 'desc')
-      .orderBy('operation.id', 'desc')
-      .limit(page.limit),
+      .orderBy('operation.id', 'desc'),
   );
+  return Map.groupBy(records, ({ stateId }) => stateId ?? '');
 }
 
 /** The last operation of a kind that succeeded for each state; states without one are absent. */
@@ -330,15 +345,21 @@ export async function findLastSuccesses(
   return new Map(records.map((record) => [record.stateId ?? '', record]));
 }
 
-/** The archive of an export that succeeded and has not expired; for a caller who has proven the right to it. */
-export async function findArchive(db: Kysely<Database>, operationId: string): Promise<ArchiveRecord | null> {
+/** An export of an environment that succeeded and has not expired, for whoever has proven the right to its archive. */
+export async function findFinishedExport(
+  db: Kysely<Database>,
+  operationId: string,
+  { workspace, environment }: Environment,
+): Promise<OperationRecord | null> {
   const row = await selectOperations(db)
     .where('operation.id', '=', operationId)
+    .where('operation.workspace_id', '=', workspace)
+    .where('operation.environment_id', '=', environment)
     .where('operation.kind', '=', 'EXPORT')
     .where('operation.status', '=', 'SUCCEEDED')
     .where('operation.expires_at', '>', now)
     .executeTakeFirst();
-  return row === undefined ? null : toRecord(row).archive;
+  return row === undefined ? null : toRecord(row);
 }
 
 /** Which version of an archive became which version of the restored state. */
@@ -374,6 +395,8 @@ function selectOperations(db: Kysely<Database>) {
       'operation.status',
       'operation.state_id as stateId',
       'operation.state_label as label',
+      'operation.workspace_id as workspace',
+      'operation.environment_id as environment',
       'operation.actor',
       'operation.subject',
       'operation.versions_done as versionsDone',
@@ -405,9 +428,12 @@ type OperationRow =
 
 async function readVisible(
   db: Kysely<Database>,
-  { principal, namespace }: Caller,
+  caller: Caller,
   narrow: (query: OperationsQuery) => OperationsQuery,
 ): Promise<OperationRecord[]> {
+  if (!(['state.read', 'state.export', 'state.import'] as const).some((scope) => may(caller, scope)))
+    return [];
+  const { principal, namespace } = caller;
   const query = narrow(
     selectOperations(db)
       .where('operation.tenant_id', '=', namespace.tenantId)
@@ -425,6 +451,8 @@ function toRecord(row: OperationRow): OperationRecord {
     status: statusOf(row),
     stateId: row.stateId,
     label: row.label,
+    workspace: row.workspace,
+    environment: row.environment,
     actor: row.actor,
     subject: row.subject,
     progress: {

@@ -37,11 +37,13 @@ const NO_PROGRESS: OperationRecord['progress'] = {
 
 /** Runs operations in this process, a bounded number at a time, and keeps their records alive while they last. */
 export class OperationRunner {
-  readonly #database: KilolockDatabase;
+  /** The databases whose abandoned operations are swept. */
+  readonly #openDatabases: () => readonly KilolockDatabase[];
   readonly #logger: Logger;
   readonly #concurrency: number;
   readonly #abort = new AbortController();
-  readonly #progress = new Map<string, OperationRecord['progress']>();
+  /** The operations of this process that have not ended, by the database that records them. */
+  readonly #atWork = new Map<KilolockDatabase, Map<string, OperationRecord['progress']>>();
   readonly #jobs = new Map<string, Promise<void>>();
   readonly #waiting: (() => void)[] = [];
   readonly #heartbeat: NodeJS.Timeout;
@@ -49,22 +51,39 @@ export class OperationRunner {
   #beats = 0;
 
   /** @param options.concurrency how many operations work at the same time; others wait their turn. */
-  constructor(options: { database: KilolockDatabase; logger: Logger; concurrency: number }) {
-    this.#database = options.database;
+  constructor(options: {
+    openDatabases: () => readonly KilolockDatabase[];
+    logger: Logger;
+    concurrency: number;
+  }) {
+    this.#openDatabases = options.openDatabases;
     this.#logger = options.logger;
     this.#concurrency = options.concurrency;
     this.#heartbeat = setInterval(() => void this.#beat(), HEARTBEAT_MS);
     this.#heartbeat.unref();
   }
 
-  /** Starts a recorded operation. A failure is recorded, never thrown. */
-  start(operationId: string, work: OperationWork): void {
-    this.#progress.set(operationId, NO_PROGRESS);
-    const done = this.#run(operationId, work).finally(() => {
+  /** Starts an operation that `database` records. A failure is recorded, never thrown. */
+  start(database: KilolockDatabase, operationId: string, work: OperationWork): void {
+    this.#progressIn(database).set(operationId, NO_PROGRESS);
+    const done = this.#run(database, operationId, work).finally(() => {
       this.#jobs.delete(operationId);
-      this.#progress.delete(operationId);
+      this.#progressIn(database).delete(operationId);
     });
     this.#jobs.set(operationId, done);
+  }
+
+  /** Runs an operation as a part of another, in that one's place. A failure is recorded, and thrown. */
+  async runWithin(database: KilolockDatabase, operationId: string, job: OperationWork['job']): Promise<void> {
+    this.#progressIn(database).set(operationId, NO_PROGRESS);
+    try {
+      await this.#work(database, operationId, job);
+    } catch (error) {
+      await markFailed(database.db, operationId, this.#tell(operationId, error));
+      throw error;
+    } finally {
+      this.#progressIn(database).delete(operationId);
+    }
   }
 
   /** Waits until an operation of this process has ended, at most `milliseconds`. */
@@ -86,28 +105,17 @@ export class OperationRunner {
     await Promise.all(this.#jobs.values());
   }
 
-  async #run(operationId: string, { job, onEnd }: OperationWork): Promise<void> {
+  async #run(database: KilolockDatabase, operationId: string, { job, onEnd }: OperationWork): Promise<void> {
     await this.#turn();
     let failure: UserError | null = null;
     try {
-      this.#abort.signal.throwIfAborted();
-      await markRunning(this.#database.db, operationId);
-      await job({
-        signal: this.#abort.signal,
-        report: (progress) => {
-          this.#progress.set(operationId, {
-            ...NO_PROGRESS,
-            ...this.#progress.get(operationId),
-            ...progress,
-          });
-        },
-      });
+      await this.#work(database, operationId, job);
     } catch (error) {
       failure = this.#tell(operationId, error);
     }
     // Each on its own: what an operation leaves behind goes although its failure could not be recorded.
     for (const end of [
-      async () => failure && markFailed(this.#database.db, operationId, failure),
+      async () => failure && markFailed(database.db, operationId, failure),
       () => onEnd(failure),
     ]) {
       await end().catch((error: unknown) => {
@@ -116,6 +124,24 @@ export class OperationRunner {
     }
     this.#running -= 1;
     this.#waiting.shift()?.();
+  }
+
+  async #work(database: KilolockDatabase, operationId: string, job: OperationWork['job']): Promise<void> {
+    this.#abort.signal.throwIfAborted();
+    await markRunning(database.db, operationId);
+    const all = this.#progressIn(database);
+    await job({
+      signal: this.#abort.signal,
+      report: (progress) => {
+        all.set(operationId, { ...NO_PROGRESS, ...all.get(operationId), ...progress });
+      },
+    });
+  }
+
+  #progressIn(database: KilolockDatabase): Map<string, OperationRecord['progress']> {
+    const progress = this.#atWork.get(database) ?? new Map<string, OperationRecord['progress']>();
+    this.#atWork.set(database, progress);
+    return progress;
   }
 
   async #turn(): Promise<void> {
@@ -134,12 +160,18 @@ export class OperationRunner {
   }
 
   async #beat(): Promise<void> {
-    try {
-      await renewLeases(this.#database.db, this.#progress);
-      this.#beats += 1;
-      if (this.#beats % SWEEP_EVERY_BEATS === 1) await failInterrupted(this.#database.db);
-    } catch (error) {
-      this.#logger.warn({ err: error }, 'the records of running operations could not be renewed');
+    this.#beats += 1;
+    const isSweep = this.#beats % SWEEP_EVERY_BEATS === 1;
+    for (const database of new Set([...this.#atWork.keys(), ...(isSweep ? this.#openDatabases() : [])])) {
+      const progress = this.#progressIn(database);
+      try {
+        await renewLeases(database.db, progress);
+        if (isSweep) await failInterrupted(database.db);
+      } catch (error) {
+        this.#logger.warn({ err: error }, 'the records of running operations could not be renewed');
+      }
+      // Nothing of a database that is at rest is kept, so that it can be closed.
+      if (progress.size === 0) this.#atWork.delete(database);
     }
   }
 }

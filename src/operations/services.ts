@@ -1,13 +1,13 @@
 import type { ArchiveLimits } from '../archive/format.ts';
 import type { LinkSigner } from '../auth/links.ts';
-import type { KilolockDatabase } from '../database/connection.ts';
 import type { Caller } from '../history/states.ts';
 import type { ArchiveStore } from './archive-store.ts';
+import type { Environments } from './environments.ts';
 import type { OperationRunner } from './operation-runner.ts';
 
 /** What operations work with, made once at start-up. */
 export interface ArchiveServices {
-  readonly database: KilolockDatabase;
+  readonly environments: Environments;
   readonly store: ArchiveStore;
   readonly links: LinkSigner;
   readonly runner: OperationRunner;
@@ -22,6 +22,16 @@ export interface CallerRequest {
   readonly caller: Caller;
   /** Finds the request's line in the log. */
   readonly requestId: string;
+}
+
+/** What an event says of who asked, beside the actor: enough to find the request, and why support acted. */
+export function auditDetails({ caller, requestId }: CallerRequest): Readonly<Record<string, string>> {
+  const { principal, supportReason } = caller;
+  return {
+    principal: principal.subject,
+    request_id: requestId,
+    ...(supportReason === null ? {} : { reason: supportReason }),
+  };
 }
 
 /** The software that writes archives, as they name it. */

@@ -55,10 +55,10 @@ export async function admitOperation(
     );
   }
   const fingerprint = createHash('sha256')
-    .update(JSON.stringify(Object.entries(request).sort()))
+    .update(JSON.stringify(Object.entries({ ...request, ...environmentOf(caller) }).sort()))
     .digest();
   const idempotency = { key, fingerprint };
-  const operationId = await findEarlier(services, caller, kind, idempotency);
+  const operationId = await findEarlier(caller, kind, idempotency);
   if (operationId === null) return { isNew: true, idempotency };
   await services.runner.wait(operationId, waitSeconds * 1000);
   return { isNew: false, operationId };
@@ -78,13 +78,13 @@ export async function startOperation(
   options: OperationOptions,
   work: OperationWork,
 ): Promise<string> {
-  const { database, runner } = services;
+  const { runner } = services;
   let { id } = operation;
-  if (await insertOperation(database.db, caller, operation)) {
-    runner.start(id, work);
+  if (await insertOperation(caller.database.db, caller, operation)) {
+    runner.start(caller.database, id, work);
   } else {
     const { kind, idempotency } = operation;
-    const earlier = idempotency && (await findEarlier(services, caller, kind, idempotency));
+    const earlier = idempotency && (await findEarlier(caller, kind, idempotency));
     if (earlier === null) throw new Error(`Operation ${id} could not be recorded.`);
     id = earlier;
   }
@@ -92,13 +92,16 @@ export async function startOperation(
   return id;
 }
 
+function environmentOf({ namespace: { workspace, environment } }: Caller) {
+  return { workspace, environment };
+}
+
 async function findEarlier(
-  { database }: ArchiveServices,
   caller: Caller,
   kind: OperationKind,
   { key, fingerprint }: Idempotency,
 ): Promise<string | null> {
-  const earlier = await findByIdempotencyKey(database.db, caller, kind, key);
+  const earlier = await findByIdempotencyKey(caller.database.db, caller, kind, key);
   if (earlier === null) return null;
   if (!earlier.fingerprint.equals(fingerprint)) {
     throw new RequestRefusedError(

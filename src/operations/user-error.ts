@@ -1,6 +1,7 @@
 import { ArchiveError, type ArchiveErrorCode } from '../archive/errors.ts';
 import { StateEmptyError } from '../history/export-source.ts';
 import { HistoryInconsistentError } from '../history/history.ts';
+import { StateAmbiguousError } from '../history/namespace.ts';
 import { RestoreRefusedError } from '../restore/errors.ts';
 
 /** The stable codes of what a caller can mend: `StateArchiveErrorCode` of the schema. */
@@ -12,6 +13,7 @@ export type UserErrorCode =
   | 'IDEMPOTENCY_KEY_REUSED'
   | 'INTERNAL'
   | 'OPERATION_INTERRUPTED'
+  | 'STATE_AMBIGUOUS'
   | 'STATE_EMPTY'
   | 'STATE_NOT_FOUND';
 
@@ -55,6 +57,9 @@ export function toUserError(error: unknown): UserError | null {
   }
   if (error instanceof StateEmptyError) {
     return { code: 'STATE_EMPTY', message: error.message, path: ['name'] };
+  }
+  if (error instanceof StateAmbiguousError) {
+    return { code: 'STATE_AMBIGUOUS', message: error.message, path: ['name'] };
   }
   if (error instanceof HistoryInconsistentError) {
     return { code: 'HISTORY_INCONSISTENT', message: error.message, path: ['name'] };

@@ -27,6 +27,12 @@ export class CarriedSpans {
     }
   }
 
+  /** Whether spans are left that begin after the last version. To be asked when that has gone by. */
+  async hasMore(): Promise<boolean> {
+    this.#next ??= (await this.#spans.next()).value ?? null;
+    return this.#next !== null;
+  }
+
   /** Lets go of the archive. */
   async close(): Promise<void> {
     await this.#spans.return();

@@ -1,6 +1,6 @@
 import { type Kysely, sql } from 'kysely';
 import type { Database } from '../database/types.ts';
-import { type StateNamespace, storedName } from '../history/namespace.ts';
+import { possibleNames, type StateNamespace, selectStates, storedName } from '../history/namespace.ts';
 import { RestoreRefusedError } from './errors.ts';
 
 /** Where a history is to be restored. */
@@ -46,10 +46,9 @@ function problemOfLabel(label: string): string | null {
  * @throws RestoreRefusedError STATE_ALREADY_EXISTS.
  */
 export async function refuseTakenName(db: Kysely<Database>, destination: Destination): Promise<void> {
-  const taken = await db
-    .selectFrom('states')
-    .where('tenant_id', '=', destination.namespace.tenantId)
-    .where('name', '=', destination.name)
+  const { namespace, label } = destination;
+  const taken = await selectStates(db, namespace)
+    .where('name', 'in', possibleNames(namespace, label))
     .select(['lifecycle_status as lifecycleStatus', 'current_version_id as currentVersionId'])
     .executeTakeFirst();
   if (taken === undefined) return;
@@ -76,14 +75,13 @@ export function alreadyExists({ label }: Destination, how: string, cause?: unkno
 /** Whether an archived state once had this name and has this lineage, or either lineage is unknown (data model 8). */
 export async function hasArchivedNamesake(
   db: Kysely<Database>,
-  { namespace, name }: Destination,
+  { namespace, label }: Destination,
   lineage: string | null,
 ): Promise<boolean> {
-  const namesake = await db
-    .selectFrom('states')
-    .where('tenant_id', '=', namespace.tenantId)
+  const stems = possibleNames(namespace, label).map((name) => `${name}--archived-`);
+  const namesake = await selectStates(db, namespace)
     .where('lifecycle_status', '=', 'archived')
-    .where(sql<boolean>`starts_with(name, ${`${name}--archived-`})`)
+    .where((where) => where.or(stems.map((stem) => sql<boolean>`starts_with(name, ${stem})`)))
     .$if(lineage !== null, (query) =>
       query.where((where) => where.or([where('lineage', '=', lineage), where('lineage', 'is', null)])),
     )
@@ -122,10 +120,7 @@ export async function refuseSharedLineage(
   options: { readonly except: string },
 ): Promise<void> {
   if (lineage === null) return;
-  const twin = await db
-    .selectFrom('states')
-    .where('tenant_id', '=', namespace.tenantId)
-    .where(sql<boolean>`starts_with(name, ${namespace.namePrefix})`)
+  const twin = await selectStates(db, namespace)
     .where('lineage', '=', lineage)
     .where('lifecycle_status', '=', 'active')
     .where('id', '<>', options.except)

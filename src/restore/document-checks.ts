@@ -70,8 +70,11 @@ export class DocumentChecks {
   }
 
   /** To be called once, after the last version. */
-  finish(hasCarriedSpans: boolean): void {
+  async finish(hasCarriedSpans: boolean): Promise<void> {
     this.#derivation.finish();
+    if (this.#agreement.disagreement === null && (await this.#carried.hasMore())) {
+      this.#agreement.disagree('a span begins after the last version');
+    }
     const { counts, state } = this.#manifest;
     const disagreement = hasCarriedSpans ? this.#agreement.disagreement : 'the archive carries none';
     if (disagreement !== null && (counts.resources > 0 || this.#derivation.count > 0)) {

@@ -1,5 +1,7 @@
 import { type Kysely, sql } from 'kysely';
 import type { Database } from '../database/types.ts';
+import { HistoryInconsistentError } from '../history/history.ts';
+import { possibleNames, StateAmbiguousError, selectStates } from '../history/namespace.ts';
 import type { Destination } from './destination.ts';
 import { RestoreRefusedError } from './errors.ts';
 
@@ -7,7 +9,11 @@ import { RestoreRefusedError } from './errors.ts';
 export interface ReplacedState {
   readonly id: string;
   /** Where its pointer stands, and how many versions it has; null when it has none. */
-  readonly current: { readonly serial: bigint; readonly versions: number } | null;
+  readonly current: {
+    readonly versionId: string;
+    readonly serial: bigint;
+    readonly versions: number;
+  } | null;
 }
 
 /** What the caller says the destination is. */
@@ -29,7 +35,7 @@ export async function findReplaced(
   confirmation: OverwriteConfirmation,
   options: { readonly lock: boolean } = { lock: false },
 ): Promise<ReplacedState> {
-  const { namespace, name, label } = destination;
+  const { namespace, label } = destination;
   if (confirmation.confirmName !== label) {
     throw new RestoreRefusedError(
       'CONFIRMATION_MISMATCH',
@@ -37,14 +43,13 @@ export async function findReplaced(
       { inputPath: ['confirmName'] },
     );
   }
-  const state = await db
-    .selectFrom('states')
-    .where('tenant_id', '=', namespace.tenantId)
-    .where('name', '=', name)
+  const [state, twin] = await selectStates(db, namespace)
+    .where('name', 'in', possibleNames(namespace, label))
     .select(['id', 'lifecycle_status as lifecycleStatus', 'current_version_id as currentVersionId'])
     // Not FOR UPDATE: the export of the old history has to be able to refer to the row meanwhile.
     .$if(options.lock, (query) => query.forNoKeyUpdate())
-    .executeTakeFirst();
+    .execute();
+  if (twin !== undefined) throw new StateAmbiguousError(label);
   if (state === undefined) {
     throw new RestoreRefusedError(
       'STATE_NOT_FOUND',
@@ -59,37 +64,45 @@ export async function findReplaced(
       { inputPath: ['name'] },
     );
   }
-  const current =
-    state.currentVersionId === null ? null : await readCurrent(db, state.id, state.currentVersionId);
+  const current = await readCurrent(db, state);
   if ((current?.serial ?? null) !== confirmation.expectedCurrentSerial) {
-    throw new RestoreRefusedError(
-      'STALE_DESTINATION',
-      `The state ${JSON.stringify(label)} stands at ${current === null ? 'no version' : `serial ${current.serial}`}, not where you expected it. Look at it again. Nothing was touched.`,
-      { inputPath: ['expectedCurrentSerial'] },
-    );
+    const found = current === null ? 'no version' : `serial ${current.serial}`;
+    throw staleDestination(destination, `stands at ${found}, not where you expected it`);
   }
   await refuseBusy(db, state.id, label);
   return { id: state.id, current };
 }
 
+/** The refusal of a state that is not as it was looked at; `how` completes "The state …". */
+export function staleDestination({ label }: Destination, how: string): RestoreRefusedError {
+  return new RestoreRefusedError(
+    'STALE_DESTINATION',
+    `The state ${JSON.stringify(label)} ${how}. Look at it again. Nothing was touched.`,
+    { inputPath: ['expectedCurrentSerial'] },
+  );
+}
+
+/** @throws HistoryInconsistentError when there are versions, but none the pointer stands at: they could not be exported. */
 async function readCurrent(
   db: Kysely<Database>,
-  stateId: string,
-  versionId: string,
-): Promise<{ serial: bigint; versions: number }> {
-  const row = await db
-    .selectFrom('state_versions as version')
-    .where('version.id', '=', versionId)
+  state: { readonly id: string; readonly currentVersionId: string | null },
+): Promise<ReplacedState['current']> {
+  const versions = await db
+    .selectFrom('state_versions')
+    .where('state_id', '=', state.id)
     .select((select) => [
-      'version.serial',
-      select
-        .selectFrom('state_versions as sibling')
-        .where('sibling.state_id', '=', stateId)
-        .select((count) => count.fn.countAll<string>().as('count'))
-        .as('versions'),
+      select.fn.countAll<string>().as('count'),
+      sql<string | null>`max(serial) filter (where id = ${state.currentVersionId})`.as('serial'),
     ])
     .executeTakeFirstOrThrow();
-  return { serial: BigInt(row.serial), versions: Number(row.versions) };
+  const { count, serial } = versions;
+  if (state.currentVersionId !== null && serial !== null) {
+    return { versionId: state.currentVersionId, serial: BigInt(serial), versions: Number(count) };
+  }
+  if (state.currentVersionId === null && Number(count) === 0) return null;
+  throw new HistoryInconsistentError(
+    "The state's current pointer does not stand at a version of the state, so that its history cannot be exported before it is replaced; mend it in Kilolock first.",
+  );
 }
 
 /** Whatever would go on working on the history that is to be replaced (data model 5). */

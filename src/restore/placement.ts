@@ -3,6 +3,7 @@ import { type Kysely, sql } from 'kysely';
 import { v5 as uuidv5 } from 'uuid';
 import type { ArchivedState } from '../archive/model.ts';
 import type { Database } from '../database/types.ts';
+import { ensureTenant } from '../history/namespace.ts';
 import {
   type Destination,
   lockPolicy,
@@ -10,7 +11,7 @@ import {
   refuseSharedLineage,
   refuseTakenName,
 } from './destination.ts';
-import { clearReplacedHistory, findReplaced, type ReplacedState } from './overwrite.ts';
+import { clearReplacedHistory, findReplaced, type ReplacedState, staleDestination } from './overwrite.ts';
 
 /** What to do about a destination that is taken. */
 export type ConflictPolicy =
@@ -61,7 +62,7 @@ export async function findPlace(
   const { destination, onConflict } = request;
   if (onConflict.kind === 'OVERWRITE') {
     const replaced = await findReplaced(db, destination, onConflict);
-    await refuseRivals(db, request, archived.lineage, replaced.id);
+    await refuseLineageInUse(db, request, archived.lineage, replaced.id);
     // Rows of an earlier overwrite with the same archive may still be referred to: their ids must not come again.
     const idNamespace = uuidv5(randomUUID(), replaced.id);
     return { outcome: 'REPLACED', destination, stateId: replaced.id, idNamespace, replaced };
@@ -78,7 +79,7 @@ export async function findPlace(
   await refuseTakenName(db, placement.destination);
   if (!isCopy) {
     await refuseArchivedNamesake(db, destination, archived.lineage);
-    await refuseRivals(db, request, archived.lineage, stateId);
+    await refuseLineageInUse(db, request, archived.lineage, stateId);
   }
   return placement;
 }
@@ -111,7 +112,12 @@ export async function claimPlace(
   if (outcome === 'REPLACED') {
     if (request.onConflict.kind !== 'OVERWRITE') throw new Error('Only an overwrite replaces a history.');
     const replaced = await findReplaced(db, destination, request.onConflict, { lock: true });
-    await refuseRivals(db, request, archived.lineage, stateId);
+    // The serial alone could be the same again after another overwrite.
+    if (replaced.id !== stateId || replaced.current?.versionId !== placement.replaced?.current?.versionId) {
+      throw staleDestination(destination, 'was written to since a moment ago');
+    }
+    await keepRivalsOut(db, request, archived.lineage);
+    await refuseLineageInUse(db, request, archived.lineage, stateId);
     if (replaced.current !== null) await claimant.archiveReplaced(replaced);
     await clearReplacedHistory(db, stateId);
     await db
@@ -127,6 +133,7 @@ export async function claimPlace(
     return;
   }
   const policy = lockPolicy(destination.namespace);
+  await ensureTenant(db, destination.namespace);
   await db
     .insertInto('states')
     .values({
@@ -149,25 +156,31 @@ export async function claimPlace(
     })
     .execute();
   if (outcome === 'CREATED') {
+    await keepRivalsOut(db, request, archived.lineage);
     await refuseArchivedNamesake(db, destination, archived.lineage);
-    await refuseRivals(db, request, archived.lineage, stateId);
+    await refuseLineageInUse(db, request, archived.lineage, stateId);
   }
 }
 
-/**
- * Refuses a lineage another active state has. Inside a transaction it also keeps others from restoring the same lineage
- * until the end; outside of one it is a look.
- */
-async function refuseRivals(
+async function refuseLineageInUse(
   db: Kysely<Database>,
   { destination, allowSharedLineage }: PlacementRequest,
   lineage: string | null,
   ownStateId: string,
 ): Promise<void> {
   if (allowSharedLineage || lineage === null) return;
+  await refuseSharedLineage(db, destination, lineage, { except: ownStateId });
+}
+
+/** Keeps others from restoring the same lineage until the end of the transaction. */
+async function keepRivalsOut(
+  db: Kysely<Database>,
+  { destination, allowSharedLineage }: PlacementRequest,
+  lineage: string | null,
+): Promise<void> {
+  if (allowSharedLineage || lineage === null) return;
   const rivals = `${destination.namespace.tenantId}/${lineage}`;
   await sql`select pg_advisory_xact_lock(hashtextextended(${rivals}, 0))`.execute(db);
-  await refuseSharedLineage(db, destination, lineage, { except: ownStateId });
 }
 
 // Kilolock's form of the name of an archived state: `--archived-<adjective>-<noun>-<2 hex>` behind the last segment

@@ -100,7 +100,7 @@ async function checkArchive(
     }
     if (checks === null) throw new Error('An archive was read to its end without a manifest.');
     if (refusal !== null) throw refusal;
-    checks.finish(step.value.hasResources);
+    await checks.finish(step.value.hasResources);
     for (const { code, message } of step.value.warnings) warnings.add(code, message);
     return { archive: step.value, checks };
   } finally {

@@ -1,6 +1,6 @@
-import { type Kysely, sql } from 'kysely';
+import type { Kysely } from 'kysely';
 import type { Database } from '../database/types.ts';
-import type { StateNamespace } from '../history/namespace.ts';
+import { type StateNamespace, selectStates } from '../history/namespace.ts';
 import { RestoreRefusedError } from './errors.ts';
 
 /**
@@ -16,30 +16,22 @@ export async function refuseOverQuota(
   managedInstances: number,
   exceptStateId: string,
 ): Promise<void> {
-  const tenant = await db
-    .selectFrom('tenants')
-    .where('id', '=', namespace.tenantId)
-    .select(['max_state_resources as perState', 'max_environment_resources as perEnvironment'])
-    .executeTakeFirst();
-  if (tenant === undefined) return;
-  if (tenant.perState > 0 && managedInstances > hardLimit(tenant.perState)) {
-    throw exceeded('a state', tenant.perState, managedInstances);
+  const { perState, perEnvironment } = namespace.quota;
+  if (perState > 0 && managedInstances > hardLimit(perState)) {
+    throw exceeded('a state', perState, managedInstances);
   }
-  if (tenant.perEnvironment === 0) return;
-  const others = await db
-    .selectFrom('resources')
-    .innerJoin('states', 'states.id', 'resources.state_id')
-    .where('states.tenant_id', '=', namespace.tenantId)
+  if (perEnvironment === 0) return;
+  const others = await selectStates(db, namespace)
+    .innerJoin('resources', 'resources.state_id', 'states.id')
     .where('states.lifecycle_status', '=', 'active')
-    .where(sql<boolean>`starts_with(states.name, ${namespace.namePrefix})`)
     .where('states.id', '<>', exceptStateId)
     .where('resources.delete_serial', 'is', null)
     .where('resources.mode', '=', 'managed')
     .select((select) => select.fn.countAll<string>().as('count'))
     .executeTakeFirstOrThrow();
   const total = managedInstances + Number(others.count);
-  if (total > hardLimit(tenant.perEnvironment)) {
-    throw exceeded('the environment', tenant.perEnvironment, total);
+  if (total > hardLimit(perEnvironment)) {
+    throw exceeded('the environment', perEnvironment, total);
   }
 }
 

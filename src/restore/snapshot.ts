@@ -6,6 +6,7 @@ import {
   microsecondTime,
 } from '../database/connection.ts';
 import type { Database } from '../database/types.ts';
+import { ensureTenant, possibleNames, StateAmbiguousError, selectStates } from '../history/namespace.ts';
 import { findLockHolders } from '../history/versions.ts';
 import { readStateDocument, type StateDocument } from '../terraform/document.ts';
 import { UnsupportedStateDocumentError } from '../terraform/errors.ts';
@@ -90,25 +91,8 @@ async function lockStateRow(
   destination: Destination,
   document: StateDocument,
 ): Promise<{ id: string }> {
-  const { namespace, name, label } = destination;
-  const policy = lockPolicy(namespace);
-  const lineage = document.lineage === '' ? null : document.lineage;
-  const state = await db
-    .insertInto('states')
-    .values({
-      tenant_id: namespace.tenantId,
-      name,
-      lineage,
-      exclusive_locks: policy.exclusiveLocks,
-      coexistence_mode: policy.coexistenceMode,
-    })
-    .onConflict((conflict) =>
-      conflict
-        .columns(['tenant_id', 'name'])
-        .doUpdateSet((row) => ({ lineage: row.fn.coalesce('states.lineage', 'excluded.lineage') })),
-    )
-    .returning(['id', 'lineage', 'lifecycle_status as lifecycleStatus', sql<boolean>`xmax = 0`.as('isNew')])
-    .executeTakeFirstOrThrow();
+  const { label } = destination;
+  const state = await insertOrLock(db, destination, document);
   const held = state.isNew && (await hasArchivedNamesake(db, destination, state.lineage));
   if (state.lifecycleStatus !== 'active' || held) {
     throw new RestoreRefusedError(
@@ -126,6 +110,45 @@ async function lockStateRow(
     );
   }
   return { id: state.id };
+}
+
+interface LockedState {
+  readonly id: string;
+  readonly lineage: string | null;
+  readonly lifecycleStatus: 'active' | 'suspended' | 'archived';
+  readonly isNew: boolean;
+}
+
+async function insertOrLock(
+  db: Kysely<Database>,
+  destination: Destination,
+  document: StateDocument,
+): Promise<LockedState> {
+  const { namespace, label } = destination;
+  const lineage = document.lineage === '' ? null : document.lineage;
+  const names = await selectStates(db, namespace)
+    .where('name', 'in', possibleNames(namespace, label))
+    .select(['name', 'tenant_id as tenantId'])
+    .execute();
+  if (names.length > 1) throw new StateAmbiguousError(label);
+  await ensureTenant(db, namespace);
+  const policy = lockPolicy(namespace);
+  return db
+    .insertInto('states')
+    .values({
+      tenant_id: names[0]?.tenantId ?? namespace.tenantId,
+      name: names[0]?.name ?? destination.name,
+      lineage,
+      exclusive_locks: policy.exclusiveLocks,
+      coexistence_mode: policy.coexistenceMode,
+    })
+    .onConflict((conflict) =>
+      conflict
+        .columns(['tenant_id', 'name'])
+        .doUpdateSet((row) => ({ lineage: row.fn.coalesce('states.lineage', 'excluded.lineage') })),
+    )
+    .returning(['id', 'lineage', 'lifecycle_status as lifecycleStatus', sql<boolean>`xmax = 0`.as('isNew')])
+    .executeTakeFirstOrThrow();
 }
 
 interface InsertedVersion {

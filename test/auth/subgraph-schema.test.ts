@@ -162,10 +162,11 @@ describe('the subgraph', () => {
         { __typename: "StateArchive", id: "a" }
         { __typename: "StateArchiveOperation", id: "b" }
         { __typename: "State", id: "c" }
-      ]) { __typename } }`,
+      ]) { __typename ... on State { archive { __typename } } } }`,
     );
-    expect(denials).toEqual(['_entities.0: FORBIDDEN', '_entities.2: FORBIDDEN']);
-    expect(calls).toEqual(['StateArchiveOperation']);
+    // The reference of a State is another subgraph's, and only given back; what is ours behind it is guarded.
+    expect(denials).toEqual(['_entities.0: FORBIDDEN', '_entities.2.archive: FORBIDDEN']);
+    expect(calls).toEqual(['StateArchiveOperation', 'State']);
   });
 });
 

@@ -11,7 +11,7 @@ let subgraph: DocumentNode;
 
 beforeAll(async () => {
   const { data } = await graphql({
-    schema: createSchema(),
+    schema: createSchema({ gatewayProofRequired: false }),
     source: '{ _service { sdl } }',
     contextValue: { principal: null },
   });

@@ -48,15 +48,21 @@ const WAYS_IN: readonly (readonly [path: string, query: () => string])[] = [
     () => entity('StateArchive', `workspace: "ws_home", environment: "env_home", name: "prod/network"`),
   ],
   ['_entities.0', () => entity('StateArchiveOperation', `id: "${operationId}"`)],
-  ['_entities.0', () => entity('State', `id: "${stateId}"`)],
+  ['_entities.0.archive', () => entity('State', `id: "${stateId}"`, 'archive { __typename }')],
 ];
 
-function entity(type: string, key: string): string {
-  return `{ _entities(representations: [{ __typename: "${type}", ${key} }]) { ... on ${type} { __typename } } }`;
+function entity(type: string, key: string, fields = '__typename'): string {
+  return `{ _entities(representations: [{ __typename: "${type}", ${key} }]) { ... on ${type} { ${fields} } } }`;
 }
 
 const ALLOWED: Readonly<Record<string, readonly string[]>> = {
-  'state.read': ['stateArchive', 'stateArchives', 'stateArchiveOperation', '_entities.0'],
+  'state.read': [
+    'stateArchive',
+    'stateArchives',
+    'stateArchiveOperation',
+    '_entities.0',
+    '_entities.0.archive',
+  ],
   'state.export': ['stateArchiveOperation', 'exportStateArchive'],
   'state.import': ['stateArchiveOperation', 'importStateSnapshot'],
   'state.raw.read': [],

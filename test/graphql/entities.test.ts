@@ -112,8 +112,17 @@ describe('one batch of references', () => {
       ],
       { scopes: ['state.export'] },
     );
-    expect(entities).toEqual([null, { kind: 'EXPORT', status: 'SUCCEEDED' }, null, null]);
-    expect(denials).toEqual(['_entities.0: FORBIDDEN', '_entities.2: FORBIDDEN', '_entities.3: FORBIDDEN']);
+    expect(entities).toEqual([
+      null,
+      { kind: 'EXPORT', status: 'SUCCEEDED' },
+      { id: own, archive: null },
+      null,
+    ]);
+    expect([...denials].sort()).toEqual([
+      '_entities.0: FORBIDDEN',
+      '_entities.2.archive: FORBIDDEN',
+      '_entities.3: FORBIDDEN',
+    ]);
   });
 
   test('holds null for a state outside the patterns of the token, as for one that does not exist', async () => {

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import { EnvironmentNotReachableError, findNamespace } from '../../src/history/namespace.ts';
+import { findNamespace } from '../../src/history/namespace.ts';
 import { type Caller, findStatesById, findStatesByLabel, listStates } from '../../src/history/states.ts';
 import { exportStateArchive } from '../../src/operations/export-state-archive.ts';
 import { findOperations, listOperations } from '../../src/operations/operation-records.ts';
@@ -234,7 +234,7 @@ describe('an operation', () => {
       withPrincipal(caller, { statePatterns: [] }),
     ]) {
       expect(await findOperations(backend.database.db, stranger, [operation.id])).toEqual(new Map());
-      expect(await listOperations(backend.database.db, stranger, stateId, page)).toEqual([]);
+      expect(await listOperations(backend.database.db, stranger, [stateId], page)).toEqual(new Map());
     }
     for (const reader of [
       caller,
@@ -243,7 +243,9 @@ describe('an operation', () => {
       expect([...(await findOperations(backend.database.db, reader, [operation.id])).keys()]).toEqual([
         operation.id,
       ]);
-      expect(await listOperations(backend.database.db, reader, stateId, page)).toEqual([operation]);
+      expect(await listOperations(backend.database.db, reader, [stateId], page)).toEqual(
+        new Map([[stateId, [operation]]]),
+      );
     }
   });
 });
@@ -293,21 +295,26 @@ describe('a namespace', () => {
     }
   });
 
-  test('of an environment with a database of its own is refused, without its DSN', async () => {
+  test('of an environment with a database of its own is found when that is ready, and never holds its DSN', async () => {
     const { workspace, environment } = caller.namespace;
     await backend.database.pool.query(
-      `update environments set database_dsn = 'postgres://user:hunter2@elsewhere/db' where env_public_id = $1`,
+      `update environments set database_dsn = 'postgres://user:hunter2@elsewhere/db', status = 'provisioning' where env_public_id = $1`,
       [environment],
     );
-    const refusal = await namespaceOf(workspace, environment).catch((error: unknown) => error);
-    expect(refusal).toBeInstanceOf(EnvironmentNotReachableError);
-    expect(String(refusal)).not.toContain('hunter2');
+    expect(await namespaceOf(workspace, environment)).toBeNull();
+    await backend.database.pool.query(`update environments set status = 'ready' where env_public_id = $1`, [
+      environment,
+    ]);
+    const namespace = await namespaceOf(workspace, environment);
+    expect(namespace).toMatchObject({ hasOwnDatabase: true });
+    expect(JSON.stringify(namespace)).not.toContain('hunter2');
   });
 
   test('of the self-hosted tenant takes labels as stored names, and sees no other tenant’s', async () => {
     const namespace = await findNamespace(backend.database.db, null);
     if (namespace === null) throw new Error('The self-hosted tenant is seeded.');
     const selfHosted: Caller = {
+      ...caller,
       namespace,
       principal: { ...caller.principal, workspace: null, environment: null },
     };

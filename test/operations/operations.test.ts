@@ -63,7 +63,7 @@ async function busyRunner(): Promise<{ runner: OperationRunner; free: () => void
   const runner = newRunner(backend.database, 1);
   const [begun, freed] = [gate(), gate()];
   const blocker = await recordImport(backend.database, caller, 'blocker');
-  runner.start(blocker, {
+  runner.start(backend.database, blocker, {
     job: async () => {
       begun.open();
       await freed.opened;
@@ -178,8 +178,7 @@ describe('an export', () => {
       if (!statement.endsWith('read write')) return;
       await backend.database.pool.query('delete from states where id = $1', [stateId]);
     });
-    const services = { ...backend.services, database };
-    const operation = await runExport({ services }, caller, 'app');
+    const operation = await runExport(backend, { ...caller, database }, 'app');
     expect(operation).toMatchObject({ status: 'SUCCEEDED', error: null });
     expect(await eventsOf('state_export')).toMatchObject([
       { state_id: null, serial: null, payload: { outcome: 'succeeded' } },
@@ -198,8 +197,7 @@ describe('an export', () => {
         commits += 1;
         if (commits === failing) throw new Error('no commit');
       });
-      const services = { ...backend.services, database };
-      expect(await runExport({ services }, caller, 'app')).toMatchObject({
+      expect(await runExport(backend, { ...caller, database }, 'app')).toMatchObject({
         status: 'FAILED',
         error: { code: 'INTERNAL' },
       });
@@ -393,7 +391,7 @@ describe('waiting', () => {
       [1, 2, 3, 4, 5].map((n) => recordImport(backend.database, caller, `work-${n}`)),
     );
     for (const id of ids) {
-      runner.start(id, {
+      runner.start(backend.database, id, {
         job: async () => {
           atWork += 1;
           most = Math.max(most, atWork);
@@ -467,8 +465,7 @@ describe('an operation whose process was not heard of for the length of its leas
       await expireLease(rows[0].id);
       if (isSwept) await failInterrupted(backend.database.db);
     });
-    const services = { ...backend.services, database };
-    const operation = await runImport({ services }, caller, archive);
+    const operation = await runImport(backend, { ...caller, database }, archive);
     expect(operation.status).toBe('FAILED');
     expect(await countRows(backend.database, ['public'])).toEqual(before);
     expect((await storedFiles(backend)).staging).toEqual([]);
@@ -575,9 +572,9 @@ describe('files', () => {
     const failing = interceptQueries(backend.database, () => {
       throw new Error('no database');
     });
-    const runner = newRunner({ ...backend.database, db: failing.db, pool: failing.pool });
+    const runner = newRunner(backend.database);
     let ended = 0;
-    runner.start(randomUUID(), {
+    runner.start({ ...backend.database, db: failing.db, pool: failing.pool }, randomUUID(), {
       job: async () => {
         throw new Error('the work failed');
       },
@@ -620,8 +617,8 @@ describe('shutting down', () => {
       if (statement.startsWith('COPY')) closed = runner.close();
     });
     const runner = newRunner(backend.database);
-    const services = { ...backend.services, database, runner };
-    const operation = await runExport({ services }, caller, 'app');
+    const services = { ...backend.services, runner };
+    const operation = await runExport({ services }, { ...caller, database }, 'app');
     await closed;
     expect(closed).toBeDefined();
     expect(operation).toMatchObject({ status: 'FAILED', error: { code: 'OPERATION_INTERRUPTED' } });
@@ -636,8 +633,8 @@ describe('shutting down', () => {
       if (statement.startsWith('COPY "state_versions"')) closed = runner.close();
     });
     const runner = newRunner(backend.database);
-    const services = { ...backend.services, database, runner };
-    const operation = await runImport({ services }, caller, archive);
+    const services = { ...backend.services, runner };
+    const operation = await runImport({ services }, { ...caller, database }, archive);
     await closed;
     expect(closed).toBeDefined();
     expect(operation).toMatchObject({ status: 'FAILED', error: { code: 'OPERATION_INTERRUPTED' } });

@@ -131,9 +131,8 @@ test('an import that fails inside says INTERNAL with the operation’s id, nothi
   const database = interceptQueries(backend.database, (statement) => {
     if (statement.startsWith('COPY')) throw new Fault('password=hunter2');
   });
-  const services = { ...backend.services, database };
   const before = await countRows(backend.database, ['public']);
-  const operation = await runImport({ services }, caller, archive, {
+  const operation = await runImport(backend, { ...caller, database }, archive, {
     label: 'broken',
     allowSharedLineage: true,
   });

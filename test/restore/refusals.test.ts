@@ -45,10 +45,10 @@ afterAll(() => backend.close());
 const inDirectory = temporaryDirectory();
 
 /** The refusal of an import, once it is certain that it left nothing in Kilolock's tables and no file. */
-async function refused(path: string, input: Partial<ImportRequest> = {}) {
+async function refused(path: string, input: Partial<ImportRequest> = {}, by: Caller = caller) {
   const before = await countRows(backend.database, ['public']);
   const files = await storedFiles(backend);
-  const refusal = await refusalOf(runImport(backend, caller, path, input));
+  const refusal = await refusalOf(runImport(backend, by, path, input));
   expect(await countRows(backend.database, ['public'])).toEqual(before);
   expect(await storedFiles(backend)).toEqual(files);
   return refusal;
@@ -138,28 +138,25 @@ describe('a lineage that is in use', () => {
 });
 
 describe('a quota', () => {
-  async function setQuota(columns: { perState?: number; perEnvironment?: number }) {
-    await backend.database.pool.query(
-      'update tenants set max_state_resources = $2, max_environment_resources = $3 where id = $1',
-      [caller.namespace.tenantId, columns.perState ?? 0, columns.perEnvironment ?? 0],
-    );
+  /** The caller in a workspace of these limits. */
+  function limited(quota: { perState?: number; perEnvironment?: number }): Caller {
+    const { namespace } = caller;
+    return { ...caller, namespace: { ...namespace, quota: { perState: 0, perEnvironment: 0, ...quota } } };
   }
 
   // The current version of the archive holds eight managed instances.
   test('of a state: its current version may go half over the limit, rounded up, and no further', async () => {
-    await setQuota({ perState: 4 });
-    expect(await refused(archive)).toMatchObject({
+    expect(await refused(archive, {}, limited({ perState: 4 }))).toMatchObject({
       code: 'QUOTA_EXCEEDED',
       message: expect.stringMatching(/4 managed resources and at most 6.*make it 8/),
     });
-    await setQuota({ perState: 5 });
-    expect((await runImport(backend, caller, archive)).status).toBe('SUCCEEDED');
+    expect((await runImport(backend, limited({ perState: 5 }), archive)).status).toBe('SUCCEEDED');
   });
 
   test('of an environment counts what the other active states hold', async () => {
     await runImport(backend, caller, archive, { label: 'first' });
-    await setQuota({ perEnvironment: 9 });
-    expect(await refused(archive, { label: 'second', allowSharedLineage: true })).toMatchObject({
+    const input = { label: 'second', allowSharedLineage: true };
+    expect(await refused(archive, input, limited({ perEnvironment: 9 }))).toMatchObject({
       code: 'QUOTA_EXCEEDED',
       message: expect.stringMatching(/at most 14.*make it 16/),
     });

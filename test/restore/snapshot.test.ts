@@ -220,16 +220,16 @@ describe('a snapshot is refused', () => {
   test('when the credential does not cover the label', async () => {
     const confined = withPrincipal(caller, { statePatterns: ['dev/*'] });
     const request = { caller: confined, requestId: 'request-1' };
-    const outcome = importStateSnapshot(backend.services, request, 'prod/x', Buffer.from(first), null);
+    const outcome = importStateSnapshot(request, 'prod/x', Buffer.from(first), null);
     expect(await refused(outcome)).toMatchObject({ name: 'NotPermittedError' });
   });
 
   test('with INVALID_INPUT for a source Kilolock’s own import does not take; "import" is the default', async () => {
     const request = { caller, requestId: 'request-1' };
     const document = Buffer.from(first);
-    const outcome = importStateSnapshot(backend.services, request, 'sources', document, 'rollback');
+    const outcome = importStateSnapshot(request, 'sources', document, 'rollback');
     expect(await refused(outcome)).toMatchObject({ code: 'INVALID_INPUT', inputPath: ['source'] });
-    const { stateId } = await importStateSnapshot(backend.services, request, 'sources', document, null);
+    const { stateId } = await importStateSnapshot(request, 'sources', document, null);
     const rows = await readStateRows(backend.database, stateId);
     expect(rows.state_versions?.[0]).toMatchObject({ source: 'import', created_by: 'Zoë Öst' });
   });

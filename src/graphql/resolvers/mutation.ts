@@ -1,11 +1,13 @@
 import { readFile, rm } from 'node:fs/promises';
 import { GraphQLError } from 'graphql';
-import type { Caller } from '../../history/states.ts';
-import { spoolUpload } from '../../http/upload.ts';
+import { spoolUpload, UploadTooLargeError } from '../../http/upload.ts';
 import { exportStateArchive } from '../../operations/export-state-archive.ts';
-import { importStateArchive, NotPermittedError } from '../../operations/import-state-archive.ts';
+import {
+  type ImportRequest,
+  importStateArchive,
+  NotPermittedError,
+} from '../../operations/import-state-archive.ts';
 import { importStateSnapshot } from '../../operations/import-state-snapshot.ts';
-import type { OperationRecord } from '../../operations/operation-records.ts';
 import type { OperationOptions } from '../../operations/start-operation.ts';
 import {
   RequestRefusedError,
@@ -14,9 +16,10 @@ import {
   type UserError,
 } from '../../operations/user-error.ts';
 import type { ConflictPolicy } from '../../restore/placement.ts';
-import { callerIn, type GraphqlContext } from '../context.ts';
-import { canBeInLabel } from '../label.ts';
+import type { GraphqlContext } from '../context.ts';
 import { forgetReads } from '../loaders.ts';
+import { type OperationParent, readOrNull } from '../parents.ts';
+import type { Reader } from '../reader.ts';
 import type {
   ImportStateArchiveInput,
   ImportStateSnapshotInput,
@@ -25,46 +28,41 @@ import type {
 
 export const Mutation: MutationResolvers = {
   async exportStateArchive(_root, { input }, context) {
-    return operationPayload(context, async () => {
-      const caller = await callerIn(context, input.scope);
-      if (caller === null || !canBeInLabel(input.name)) throw stateNotFound();
-      return exportStateArchive(context.services, { ...context, caller }, input.name, optionsOf(input));
+    const reader = await context.reader(input.scope);
+    return operationPayload(reader, async () => {
+      if (reader === null) throw stateNotFound();
+      return exportStateArchive(context.services, { ...context, ...reader }, input.name, optionsOf(input));
     });
   },
 
   async importStateArchive(_root, { input }, context) {
-    return operationPayload(context, async () => {
-      const caller = await destinationCaller(context, input.scope);
-      const file = await receive(context, input.file);
-      return importStateArchive(context.services, { ...context, caller }, file, {
+    const reader = await destinationReader(context, input.scope);
+    return operationPayload(reader, async () => {
+      const request: ImportRequest = {
         ...optionsOf(input),
         label: input.name ?? null,
         onConflict: conflictPolicyOf(input),
         allowSharedLineage: input.allowSharedLineage ?? false,
         dryRun: input.dryRun ?? false,
         expectedSha256: input.expectedSha256 ?? null,
-      });
+      };
+      const file = await receive(context, input.file);
+      return importStateArchive(context.services, { ...context, ...reader }, file, request);
     });
   },
 
   async importStateSnapshot(_root, { input }, context) {
-    const outcome = await refusable(async () => {
-      const caller = await destinationCaller(context, input.scope);
-      const document = await documentOf(context, input);
-      return importStateSnapshot(
-        context.services,
-        { ...context, caller },
-        input.name,
-        document,
-        input.source ?? null,
-      );
-    });
+    const reader = await destinationReader(context, input.scope);
+    const { name, source } = input;
+    const outcome = await refusable(async () =>
+      importStateSnapshot({ ...context, ...reader }, name, await documentOf(context, input), source ?? null),
+    );
     if ('refusal' in outcome) return { stateArchive: null, version: null, userErrors: [outcome.refusal] };
-    const { loaders } = context;
+    const { loaders } = reader;
     forgetReads(loaders);
     return {
-      stateArchive: await loaders.stateById.load(outcome.value.stateId),
-      version: await loaders.versionBySerial.load(outcome.value),
+      stateArchive: readOrNull(reader, await loaders.stateById.load(outcome.value.stateId)),
+      version: readOrNull(reader, await loaders.versionBySerial.load(outcome.value)),
       userErrors: [],
     };
   },
@@ -72,14 +70,15 @@ export const Mutation: MutationResolvers = {
 
 /** The payload of a mutation that starts an operation: the operation as it stands now, and why it was refused or failed. */
 async function operationPayload(
-  { loaders }: GraphqlContext,
+  reader: Reader | null,
   start: () => Promise<string>,
-): Promise<{ operation: OperationRecord | null; userErrors: UserError[] }> {
+): Promise<{ operation: OperationParent | null; userErrors: UserError[] }> {
   const outcome = await refusable(start);
   if ('refusal' in outcome) return { operation: null, userErrors: [outcome.refusal] };
-  forgetReads(loaders);
-  const operation = await loaders.operationById.load(outcome.value);
-  return { operation, userErrors: operation?.error ? [operation.error] : [] };
+  if (reader === null) throw new Error('An operation was started in no environment.');
+  forgetReads(reader.loaders);
+  const operation = await reader.loaders.operationById.load(outcome.value);
+  return { operation: readOrNull(reader, operation), userErrors: operation?.error ? [operation.error] : [] };
 }
 
 /** Turns what the caller can mend into data, and a denial into the error that denials are. */
@@ -90,19 +89,22 @@ async function refusable<Value>(
     return { value: await work() };
   } catch (error) {
     if (error instanceof NotPermittedError) throw forbidden(error.message);
+    if (error instanceof UploadTooLargeError) {
+      return { refusal: { code: 'ARCHIVE_TOO_LARGE', message: error.message, path: ['file'] } };
+    }
     const refusal = toUserError(error);
     if (refusal === null) throw error;
     return { refusal };
   }
 }
 
-async function destinationCaller(
+async function destinationReader(
   context: GraphqlContext,
   scope: ImportStateSnapshotInput['scope'],
-): Promise<Caller> {
-  const caller = await callerIn(context, scope);
-  if (caller === null) throw forbidden('Your credential does not cover this workspace and environment.');
-  return caller;
+): Promise<Reader> {
+  const reader = await context.reader(scope);
+  if (reader === null) throw forbidden('Your credential does not cover this workspace and environment.');
+  return reader;
 }
 
 function forbidden(message: string): GraphQLError {

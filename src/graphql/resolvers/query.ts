@@ -1,29 +1,33 @@
 import { listStates } from '../../history/states.ts';
 import { connectionOf, keyOfCursor, pageLimit } from '../connection.ts';
-import { callerIn } from '../context.ts';
 import { canBeInLabel } from '../label.ts';
+import { readBy, readOrNull } from '../parents.ts';
+import { requirePermission } from '../reader.ts';
 import type { QueryResolvers } from '../schema-types.ts';
+import { tellStateProblems } from '../state-problems.ts';
 
 export const Query: QueryResolvers = {
-  async stateArchive(_root, { name, scope }, context) {
-    if ((await callerIn(context, scope)) === null) return null;
-    return context.loaders.stateByLabel.load(name);
+  async stateArchive(_root, { name, scope }, { reader: open }) {
+    const reader = await open(scope);
+    if (reader === null) return null;
+    return readOrNull(reader, await reader.loaders.stateByLabel.load(name).catch(tellStateProblems));
   },
 
-  async stateArchives(_root, { scope, filter, ...page }, context) {
+  async stateArchives(_root, { scope, filter, ...page }, { reader: open }) {
     const limit = pageLimit(page, 100);
     const after = keyOfCursor(page, readLabel);
+    const reader = await open(scope);
+    if (reader === null) return connectionOf([], page, String);
+    requirePermission(reader, 'state.read');
+    const { caller } = reader;
     const labelPrefix = filter?.namePrefix ?? '';
-    const caller = canBeInLabel(labelPrefix) ? await callerIn(context, scope) : null;
-    const states =
-      caller === null
-        ? []
-        : await listStates(context.services.database.db, caller, { labelPrefix, after, limit });
-    return connectionOf(states, page, ({ label }) => label);
+    const states = await listStates(caller.database.db, caller, { labelPrefix, after, limit });
+    return connectionOf(states.map(readBy(reader)), page, ({ record }) => record.label);
   },
 
-  stateArchiveOperation(_root, { id }, { loaders }) {
-    return loaders.operationById.load(id);
+  async stateArchiveOperation(_root, { id, scope }, { reader: open }) {
+    const reader = await open(scope);
+    return reader === null ? null : readOrNull(reader, await reader.loaders.operationById.load(id));
   },
 };
 

@@ -2,6 +2,8 @@ import { downloadUrl } from '../../operations/downloads.ts';
 import { listVersionMapping } from '../../operations/operation-records.ts';
 import { connectionOf, keyOfCursor, pageLimit } from '../connection.ts';
 import { parseInt64 } from '../int64.ts';
+import { readOrNull } from '../parents.ts';
+import { requirePermission } from '../reader.ts';
 import type {
   StateArchiveFileResolvers,
   StateArchiveImportReportResolvers,
@@ -11,22 +13,38 @@ import type {
 } from '../schema-types.ts';
 
 export const StateArchiveOperation: StateArchiveOperationResolvers = {
-  async __resolveReference({ id }, { loaders }) {
-    return typeof id === 'string' ? loaders.operationById.load(id) : null;
+  async __resolveReference({ id }, { reader: open }) {
+    const reader = typeof id === 'string' ? await open(null) : null;
+    return reader === null ? null : readOrNull(reader, await reader.loaders.operationById.load(String(id)));
   },
 
-  stateArchive: ({ stateId }, _arguments, { loaders }) =>
-    stateId === null ? null : loaders.stateById.load(stateId),
-  replaced: ({ replacedOperationId }, _arguments, { loaders }) =>
-    replacedOperationId === null ? null : loaders.operationById.load(replacedOperationId),
-  archive: (operation) => (operation.archive === null ? null : { operation, archive: operation.archive }),
+  id: ({ record }) => record.id,
+  kind: ({ record }) => record.kind,
+  status: ({ record }) => record.status,
+  progress: ({ record }) => record.progress,
+  actor: ({ record }) => record.actor,
+  createdAt: ({ record }) => record.createdAt,
+  startedAt: ({ record }) => record.startedAt,
+  finishedAt: ({ record }) => record.finishedAt,
+  expiresAt: ({ record }) => record.expiresAt,
+  report: ({ record }) => record.report,
+  error: ({ record }) => record.error,
+  stateArchive: async ({ record, reader }) =>
+    record.stateId === null ? null : readOrNull(reader, await reader.loaders.stateById.load(record.stateId)),
+  replaced: async ({ record, reader }) =>
+    record.replacedOperationId === null
+      ? null
+      : readOrNull(reader, await reader.loaders.operationById.load(record.replacedOperationId)),
+  archive: ({ record, reader }) =>
+    record.archive === null ? null : { record, reader, archive: record.archive },
 
-  async versionMapping({ id, kind, stateId }, page, { services }) {
+  async versionMapping({ record, reader }, page) {
     const limit = pageLimit(page, 1000);
     const after = keyOfCursor(page, parseInt64);
+    requirePermission(reader, 'state.import');
     // An import has a state once it has succeeded, and a dry run never.
-    if (kind !== 'IMPORT' || stateId === null) return null;
-    const mapping = await listVersionMapping(services.database.db, id, { after, limit });
+    if (record.kind !== 'IMPORT' || record.stateId === null) return null;
+    const mapping = await listVersionMapping(reader.caller.database.db, record.id, { after, limit });
     return connectionOf(mapping, page, ({ serial }) => String(serial));
   },
 };
@@ -41,8 +59,10 @@ export const StateArchiveFile: StateArchiveFileResolvers = {
   sizeBytes: ({ archive }) => archive.sizeBytes,
   historyDigest: ({ archive }) => archive.historyDigest,
   fileName: ({ archive }) => archive.fileName,
-  downloadUrl: async ({ operation }, _arguments, { principal, publicUrl, services }) =>
-    principal === null ? null : downloadUrl(services, operation, { subject: principal.subject, publicUrl }),
+  downloadUrl({ record, reader }, _arguments, { publicUrl, services }) {
+    requirePermission(reader, 'state.export');
+    return downloadUrl(services, record, { subject: reader.caller.principal.subject, publicUrl });
+  },
 };
 
 export const StateArchiveImportReport: StateArchiveImportReportResolvers = {

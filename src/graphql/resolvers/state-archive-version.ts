@@ -1,28 +1,34 @@
-import type { VersionRecord } from '../../history/versions.ts';
-import type { Loaders } from '../loaders.ts';
+import type { VersionParent } from '../parents.ts';
+import { requirePermission } from '../reader.ts';
 import type { StateArchiveVersionResolvers } from '../schema-types.ts';
 
 export const StateArchiveVersion: StateArchiveVersionResolvers = {
-  sizeBytes: async (version, _arguments, { loaders }) => (await factsOf(version, loaders)).byteLength,
-  sha256: async (version, _arguments, { loaders }) => (await factsOf(version, loaders)).sha256,
-  tags: async ({ id, stateId }, _arguments, { loaders }) =>
-    (await loaders.tags.load(stateId)).filter(({ versionId }) => versionId === id),
-  resourceCount: async (version, _arguments, { loaders }) => (await contentsOf(version, loaders)).resources,
-  changes: contentsFor,
-  outputNames: async ({ id }, _arguments, { loaders }) => [...(await loaders.outputNames.load(id))],
-  rawState: ({ id }, _arguments, { loaders }) => loaders.rawState.load(id),
+  id: ({ record }) => record.id,
+  serial: ({ record }) => record.serial,
+  isCurrent: ({ record }) => record.isCurrent,
+  terraformVersion: ({ record }) => record.terraformVersion,
+  source: ({ record }) => record.source,
+  createdAt: ({ record }) => record.createdAt,
+  createdBy: ({ record }) => record.createdBy,
+  sizeBytes: async (version) => (await factsOf(version)).byteLength,
+  sha256: async (version) => (await factsOf(version)).sha256,
+  tags: async ({ record, reader }) =>
+    (await reader.loaders.tags.load(record.stateId)).filter(({ versionId }) => versionId === record.id),
+  resourceCount: async (version) => (await contentsOf(version)).resources,
+  changes: (version) => contentsOf(version),
+  outputNames: async ({ record, reader }) => [...(await reader.loaders.outputNames.load(record.id))],
+  rawState({ record, reader }) {
+    requirePermission(reader, 'state.raw.read');
+    return reader.loaders.rawState.load(record.id);
+  },
 };
 
-function contentsFor(version: VersionRecord, _arguments: unknown, { loaders }: { loaders: Loaders }) {
-  return contentsOf(version, loaders);
+async function contentsOf({ record, reader }: VersionParent) {
+  return found(await reader.loaders.contents.load(record.id));
 }
 
-async function contentsOf({ id }: VersionRecord, { contents }: Loaders) {
-  return found(await contents.load(id));
-}
-
-async function factsOf(version: VersionRecord, { rawStateFacts }: Loaders) {
-  return found(await rawStateFacts.load(version));
+async function factsOf({ record, reader }: VersionParent) {
+  return found(await reader.loaders.rawStateFacts.load(record));
 }
 
 /** A version that was there a moment ago is only gone when its whole state was destroyed meanwhile. */

@@ -1,20 +1,16 @@
-import { GraphQLError } from 'graphql';
-import { HistoryInconsistentError } from '../../history/history.ts';
-import type { StateRecord } from '../../history/states.ts';
-import {
-  listOperations,
-  type OperationPosition,
-  type OperationRecord,
-} from '../../operations/operation-records.ts';
+import type { OperationPosition, OperationRecord } from '../../operations/operation-records.ts';
 import { connectionOf, keyOfCursor, pageLimit } from '../connection.ts';
 import type { GraphqlContext } from '../context.ts';
 import { parseInt64 } from '../int64.ts';
+import { readBy, readOrNull, type StateArchiveParent } from '../parents.ts';
+import type { Reader } from '../reader.ts';
 import type {
   StateArchiveResolvers,
   StateArchiveStatusResolvers,
   StateArchiveTagResolvers,
   StateResolvers,
 } from '../schema-types.ts';
+import { tellStateProblems } from '../state-problems.ts';
 
 const OPERATION_POSITION =
   /^((?!0000)\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(\.\d{6}Z) ([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/;
@@ -25,37 +21,41 @@ export const StateArchive: StateArchiveResolvers = {
     return resolveState(reference, context);
   },
 
-  name: ({ label }) => label,
-  lifecycleStatus: ({ lifecycleStatus }) => LIFECYCLE[lifecycleStatus],
+  id: ({ record }) => record.id,
+  name: ({ record }) => record.label,
+  workspace: ({ record }) => record.workspace,
+  environment: ({ record }) => record.environment,
+  lineage: ({ record }) => record.lineage,
+  lifecycleStatus: ({ record }) => LIFECYCLE[record.lifecycleStatus],
+  createdAt: ({ record }) => record.createdAt,
+  updatedAt: ({ record }) => record.updatedAt,
   status: (state) => state,
 
-  async manifest(state, _arguments, { loaders }) {
-    const preview = await loaders.preview.load(state.id).catch(tellInconsistency);
-    return preview === null ? null : { state, preview };
+  async manifest({ record, reader }) {
+    const preview = await reader.loaders.preview.load(record.id).catch(tellStateProblems);
+    return preview === null ? null : { state: record, preview };
   },
 
-  async versions(state, page, { loaders }) {
+  async versions({ record, reader }, page) {
     const limit = pageLimit(page, 100);
     const before = keyOfCursor(page, parseInt64);
     const [versions, totalCount] = await Promise.all([
-      loaders.versionPage.load({ stateId: state.id, before, limit }),
-      loaders.versionCount.load(state.id),
+      reader.loaders.versionPage.load({ stateId: record.id, before, limit }),
+      reader.loaders.versionCount.load(record.id),
     ]);
-    return { ...connectionOf(versions, page, ({ serial }) => String(serial)), totalCount };
+    const nodes = versions.map(readBy(reader));
+    return { ...connectionOf(nodes, page, (version) => String(version.record.serial)), totalCount };
   },
 
-  version: (state, { serial }, { loaders }) => loaders.versionBySerial.load({ stateId: state.id, serial }),
-  tags: async (state, _arguments, { loaders }) => [...(await loaders.tags.load(state.id))],
+  version: async ({ record, reader }, { serial }) =>
+    readOrNull(reader, await reader.loaders.versionBySerial.load({ stateId: record.id, serial })),
+  tags: async ({ record, reader }) => [...(await reader.loaders.tags.load(record.id))],
 
-  async operations(state, page, context) {
+  async operations({ record, reader }, page) {
     const limit = pageLimit(page, 100);
     const after = keyOfCursor(page, readPosition);
-    const caller = await context.caller();
-    const operations =
-      caller === null
-        ? []
-        : await listOperations(context.services.database.db, caller, state.id, { after, limit });
-    return connectionOf(operations, page, positionOf);
+    const operations = await reader.loaders.operationPage.load({ stateId: record.id, after, limit });
+    return connectionOf(operations.map(readBy(reader)), page, (operation) => positionOf(operation.record));
   },
 };
 
@@ -71,37 +71,38 @@ function readPosition(text: string): OperationPosition | null {
   return isTime ? { createdAt: second + fraction, id } : null;
 }
 
-/** A reference names the state by its id, or by workspace, environment and label. */
+/** A reference names the state by its id, in the caller's own environment, or by workspace, environment and label. */
 async function resolveState(
   reference: Readonly<Record<string, unknown>>,
-  { caller, loaders }: GraphqlContext,
-): Promise<StateRecord | null> {
-  if (typeof reference.id === 'string') return loaders.stateById.load(reference.id);
-  const { workspace, environment, name } = reference;
-  const own = (await caller())?.namespace;
-  if (typeof name !== 'string' || workspace !== own?.workspace || environment !== own?.environment) {
+  { reader: open }: GraphqlContext,
+): Promise<StateArchiveParent | null> {
+  const { id, workspace, environment, name } = reference;
+  if (typeof id === 'string') return findState(await open(null), id);
+  if (typeof workspace !== 'string' || typeof environment !== 'string' || typeof name !== 'string')
     return null;
-  }
-  return loaders.stateByLabel.load(name);
+  const reader = await open({ workspace, environment });
+  if (reader === null) return null;
+  return readOrNull(reader, await reader.loaders.stateByLabel.load(name).catch(tellStateProblems));
 }
 
-function tellInconsistency(error: unknown): never {
-  if (!(error instanceof HistoryInconsistentError)) throw error;
-  throw new GraphQLError(error.message, { extensions: { code: 'HISTORY_INCONSISTENT' } });
+async function findState(reader: Reader | null, id: string): Promise<StateArchiveParent | null> {
+  return reader === null ? null : readOrNull(reader, await reader.loaders.stateById.load(id));
 }
 
 export const State: StateResolvers = {
   // The state belongs to another subgraph: what it asks for is only whether there is an archive view of it.
   __resolveReference: async (reference) => ({ id: String(reference.id) }),
-  archive: ({ id }, _arguments, { loaders }) => loaders.stateById.load(id),
+  archive: async ({ id }, _arguments, { reader: open }) => findState(await open(null), id),
 };
 
 export const StateArchiveStatus: StateArchiveStatusResolvers = {
-  exportable: ({ currentVersionId }) => currentVersionId !== null,
-  lockedBy: ({ id }, _arguments, { loaders }) => loaders.lockHolder.load(id),
-  versionCount: ({ id }, _arguments, { loaders }) => loaders.versionCount.load(id),
-  lastExport: ({ id }, _arguments, { loaders }) => loaders.lastExport.load(id),
-  lastImport: ({ id }, _arguments, { loaders }) => loaders.lastImport.load(id),
+  exportable: ({ record }) => record.currentVersionId !== null,
+  lockedBy: ({ record, reader }) => reader.loaders.lockHolder.load(record.id),
+  versionCount: ({ record, reader }) => reader.loaders.versionCount.load(record.id),
+  lastExport: async ({ record, reader }) =>
+    readOrNull(reader, await reader.loaders.lastExport.load(record.id)),
+  lastImport: async ({ record, reader }) =>
+    readOrNull(reader, await reader.loaders.lastImport.load(record.id)),
 };
 
 export const StateArchiveTag: StateArchiveTagResolvers = {

@@ -54,6 +54,9 @@ export interface TestServer {
 
 type TestContext = ContextRequest & { spool(file: Promise<FileUpload>): Promise<SpooledUpload> };
 
+/** What the test's gateway proves itself with. */
+export const GATEWAY_SECRET = 'the-secret-of-the-gateway';
+
 /** Starts a server of the HTTP layer alone, with a schema of the test's own, on a free port. */
 export async function startTestServer(
   overrides: Partial<HttpServerOptions<TestContext>> = {},
@@ -71,6 +74,8 @@ export async function startTestServer(
       if (authorization === 'Bearer outage') throw new KeySetUnavailableError('connection refused');
       throw new InvalidCredentialError('bad signature');
     },
+    isGateway: (secret) => secret === GATEWAY_SECRET,
+    introspection: true,
     createContext(request) {
       contexts.push(request);
       return {

@@ -7,9 +7,11 @@ import { DEFAULT_ARCHIVE_LIMITS } from '../../../src/archive/format.ts';
 import { loadOrCreateLinkSigner } from '../../../src/auth/links.ts';
 import { type Principal, SCOPES } from '../../../src/auth/principal.ts';
 import type { KilolockDatabase } from '../../../src/database/connection.ts';
+import { EnvironmentDatabases } from '../../../src/database/environment-databases.ts';
 import { findNamespace } from '../../../src/history/namespace.ts';
 import type { Caller } from '../../../src/history/states.ts';
 import { openArchiveStore } from '../../../src/operations/archive-store.ts';
+import { Environments } from '../../../src/operations/environments.ts';
 import { exportStateArchive } from '../../../src/operations/export-state-archive.ts';
 import { type ImportRequest, importStateArchive } from '../../../src/operations/import-state-archive.ts';
 import { findOperations, type OperationRecord } from '../../../src/operations/operation-records.ts';
@@ -35,8 +37,12 @@ export async function openBackend(): Promise<Backend> {
   const given = await createTestDatabase();
   const storeDirectory = join(directory, 'store');
   const { database } = given;
-  const services: ArchiveServices = {
+  const environments = new Environments(
     database,
+    new EnvironmentDatabases({ maxDatabases: 2, maxConnectionsEach: 2, onOpened: async () => {} }),
+  );
+  const services: ArchiveServices = {
+    environments,
     store: await openArchiveStore(storeDirectory),
     links: await loadOrCreateLinkSigner(directory),
     runner: newRunner(database),
@@ -57,7 +63,11 @@ export async function openBackend(): Promise<Backend> {
 
 /** A runner that logs nothing. */
 export function newRunner(database: KilolockDatabase, concurrency = 4): OperationRunner {
-  return new OperationRunner({ database, logger: pino({ level: 'silent' }), concurrency });
+  return new OperationRunner({
+    openDatabases: () => [database],
+    logger: pino({ level: 'silent' }),
+    concurrency,
+  });
 }
 
 /** What a new workspace is made with. */
@@ -97,6 +107,8 @@ export async function createEnvironment(
   if (namespace === null) throw new Error('The new environment is not there.');
   return {
     namespace,
+    database,
+    supportReason: null,
     principal: {
       subject: `user@${workspace}`,
       actor: 'Zoë Öst',
@@ -164,11 +176,11 @@ export async function runImport(
 
 /** An operation as its caller reads it. */
 export async function operationOf(
-  { services }: Pick<Backend, 'services'>,
+  _backend: Pick<Backend, 'services'>,
   caller: Caller,
   id: string,
 ): Promise<OperationRecord> {
-  const operation = (await findOperations(services.database.db, caller, [id])).get(id);
+  const operation = (await findOperations(caller.database.db, caller, [id])).get(id);
   if (operation === undefined) throw new Error(`There is no operation ${id}.`);
   return operation;
 }

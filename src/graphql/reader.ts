@@ -1,0 +1,115 @@
+import { GraphQLError } from 'graphql';
+import type { Logger } from 'pino';
+import { mayIn, type Principal } from '../auth/principal.ts';
+import { type Caller, may } from '../history/states.ts';
+import type { OpenEnvironment } from '../operations/environments.ts';
+import type { ArchiveServices } from '../operations/services.ts';
+import { insertStateEvent } from '../operations/state-events.ts';
+import { badUserInput } from './connection.ts';
+import { createLoaders, type Loaders } from './loaders.ts';
+import type { StateScopeInput } from './schema-types.ts';
+
+/** The caller in one environment, and what one request reads there. */
+export interface Reader {
+  readonly caller: Caller;
+  readonly loaders: Loaders;
+}
+
+/** Who asks, and in which request. */
+export interface ReaderRequest {
+  readonly principal: Principal | null;
+  readonly requestId: string;
+  readonly services: ArchiveServices;
+  readonly logger: Logger;
+}
+
+const MAX_REASON_LENGTH = 500;
+const SELF_HOSTED = { workspace: 'ws_000000000000', environment: 'env_000000000000' };
+
+/**
+ * Makes the function that opens environments for one request: the one a scope names, or the caller's own. Each is opened
+ * once. Null stands for an environment that is not there, not active, or nothing to the caller: they are not told apart.
+ *
+ * Support acts in an environment that is not its own with a reason alone, which is put on record before anything is read.
+ *
+ * @throws GraphQLError BAD_USER_INPUT, from the function, when support gives no reason.
+ */
+export function createReaders(
+  request: ReaderRequest,
+): (scope: StateScopeInput | null | undefined) => Promise<Reader | null> {
+  const opened = new Map<string, Promise<Reader | null>>();
+  return (scope) => {
+    const key = scope ? JSON.stringify([scope.workspace, scope.environment, scope.reason]) : '';
+    const reader = opened.get(key) ?? openReader(request, scope ?? null);
+    opened.set(key, reader);
+    return reader;
+  };
+}
+
+async function openReader(request: ReaderRequest, scope: StateScopeInput | null): Promise<Reader | null> {
+  const { principal, services } = request;
+  if (principal === null) return null;
+  const own = ownEnvironment(principal);
+  const target = scope ?? own;
+  const isOwn = target.workspace === own.workspace && target.environment === own.environment;
+  const isSelfHosted = isOwn && principal.workspace === null;
+  const environment = await services.environments.open(isSelfHosted ? null : target);
+  if (environment === null || !mayDoAnything(principal, environment)) return null;
+  const supportReason = reasonOf(principal, environment, scope, isOwn);
+  const caller: Caller = { principal, ...environment, supportReason };
+  if (supportReason !== null) await recordSupportAccess(request, caller, supportReason);
+  return { caller, loaders: createLoaders(caller) };
+}
+
+/** The environment a label is looked up in when a request names none. */
+function ownEnvironment({ workspace, environment }: Principal) {
+  return workspace === null || environment === null ? SELF_HOSTED : { workspace, environment };
+}
+
+function mayDoAnything(principal: Principal, { namespace }: OpenEnvironment): boolean {
+  return (['state.read', 'state.export', 'state.import', 'state.support'] as const).some((scope) =>
+    mayIn(principal, scope, namespace),
+  );
+}
+
+function reasonOf(
+  principal: Principal,
+  { namespace }: OpenEnvironment,
+  scope: StateScopeInput | null,
+  isOwn: boolean,
+): string | null {
+  if (!mayIn(principal, 'state.support', namespace)) return null;
+  const reason = scope?.reason?.trim() ?? '';
+  if (reason === '' && isOwn) return null;
+  if (reason === '' || reason.length > MAX_REASON_LENGTH || !reason.isWellFormed() || reason.includes('\0')) {
+    throw badUserInput(
+      `Support gives scope.reason, 1 to ${MAX_REASON_LENGTH} characters, for an environment that is not its own.`,
+    );
+  }
+  return reason;
+}
+
+async function recordSupportAccess(
+  { requestId, logger }: ReaderRequest,
+  { principal, namespace, database }: Caller,
+  reason: string,
+): Promise<void> {
+  const { tenantId, workspace, environment } = namespace;
+  logger.info({ requestId, subject: principal.subject, workspace, environment }, 'support access');
+  await insertStateEvent(database.db, {
+    tenantId,
+    kind: 'state_support_access',
+    stateId: null,
+    versionId: null,
+    actor: principal.actor,
+    payload: { workspace, environment, reason, principal: principal.subject, request_id: requestId },
+  });
+}
+
+/** @throws GraphQLError FORBIDDEN when the directives let pass what the caller may not do in this very environment. */
+export function requirePermission({ caller }: Reader, scope: Parameters<typeof may>[1]): void {
+  if (may(caller, scope)) return;
+  throw new GraphQLError('Not permitted in this environment.', {
+    extensions: { code: 'FORBIDDEN', requiredScopes: [[scope]] },
+  });
+}

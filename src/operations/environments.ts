@@ -1,0 +1,44 @@
+import type { KilolockDatabase } from '../database/connection.ts';
+import type { EnvironmentDatabases } from '../database/environment-databases.ts';
+import {
+  findNamespace,
+  type NamespaceSelector,
+  readOwnDatabaseDsn,
+  type StateNamespace,
+} from '../history/namespace.ts';
+
+/** An environment, and the database that holds its states and the records of what was done with them. */
+export interface OpenEnvironment {
+  readonly namespace: StateNamespace;
+  readonly database: KilolockDatabase;
+}
+
+/** The environments there are: known to the control database, each with its states there or in a database of its own. */
+export class Environments {
+  readonly #control: KilolockDatabase;
+  readonly #own: EnvironmentDatabases;
+
+  constructor(control: KilolockDatabase, own: EnvironmentDatabases) {
+    this.#control = control;
+    this.#own = own;
+  }
+
+  /** Every database that is open now, the control database first. */
+  get openDatabases(): readonly KilolockDatabase[] {
+    return [this.#control, ...this.#own.opened];
+  }
+
+  /**
+   * Opens an environment; null when there is none that is active and ready.
+   *
+   * @throws the errors of {@link EnvironmentDatabases.open} when its own database cannot be used.
+   */
+  async open(selector: NamespaceSelector): Promise<OpenEnvironment | null> {
+    const { db } = this.#control;
+    const namespace = await findNamespace(db, selector);
+    if (namespace === null) return null;
+    if (!namespace.hasOwnDatabase) return { namespace, database: this.#control };
+    const dsn = await readOwnDatabaseDsn(db, selector);
+    return dsn === null ? null : { namespace, database: await this.#own.open(dsn) };
+  }
+}

@@ -1,0 +1,112 @@
+import { inTransaction, type KilolockDatabase } from '../../../src/database/connection.ts';
+import { insertResourceRows, type ResourceRow } from '../../../src/restore/resource-rows.ts';
+import { readStateDocument } from '../../../src/terraform/document.ts';
+import { ResourceLifecycle } from '../../../src/terraform/lifecycle.ts';
+import {
+  legacyAttributesHash,
+  type ProjectedResource,
+  projectResources,
+} from '../../../src/terraform/projection.ts';
+import { insertHistory } from '../../support/fixtures.ts';
+import type { Dialect, RandomEvent, RandomHistory } from './random-history.ts';
+
+/** Writes the rows of a history into a tenant: versions, tags, outputs and events, and no resource rows. */
+export async function writeHistory(
+  database: KilolockDatabase,
+  history: RandomHistory,
+  place: { readonly tenantId: string; readonly name: string },
+): Promise<string> {
+  const { stateId, versionIds } = await insertHistory(database, history, place);
+  for (const { serial, raw_state } of history.versions) {
+    await insertOutputs(database, place.tenantId, versionIds.get(serial) ?? '', raw_state);
+  }
+  for (const event of history.events) await insertEvent(database, place.tenantId, stateId, versionIds, event);
+  return stateId;
+}
+
+async function insertOutputs(
+  { pool }: KilolockDatabase,
+  tenantId: string,
+  versionId: string,
+  document: string,
+): Promise<void> {
+  for (const { name, value, type, sensitive } of readStateDocument(Buffer.from(document)).outputs()) {
+    await pool.query(
+      `insert into outputs (tenant_id, state_version_id, name, value, value_type, sensitive)
+       values ($1, $2, $3, $4, $5, $6)`,
+      [tenantId, versionId, name, value.toString(), type.toString(), sensitive],
+    );
+  }
+}
+
+async function insertEvent(
+  { pool }: KilolockDatabase,
+  tenantId: string,
+  stateId: string,
+  versionIds: ReadonlyMap<string, string>,
+  { kind, serial, actor, payload, idKey, idOf, createdAt }: RandomEvent,
+): Promise<void> {
+  const named = idKey === null ? payload : withMember(payload, idKey, versionIds.get(idOf) ?? '');
+  await pool.query(
+    `insert into events (tenant_id, kind, state_id, state_version_id, actor, payload, created_at)
+     values ($1, $2, $3, $4, $5, $6, $7)`,
+    [tenantId, kind, stateId, serial === null ? null : versionIds.get(serial), actor, named, createdAt],
+  );
+}
+
+function withMember(object: string, key: string, value: string): string {
+  return object.replace(
+    /^\{(.?)/s,
+    (_all, next: string) => `{"${key}": "${value}"${next === '}' ? '' : ', '}${next}`,
+  );
+}
+
+/**
+ * Adds the resource rows Kilolock would have made of a history, had its versions been posted in order, each in its dialect
+ * (data model 3.6 and 3.7).
+ */
+export async function projectHistory(
+  database: KilolockDatabase,
+  history: RandomHistory,
+  owner: { readonly tenantId: string; readonly stateId: string },
+): Promise<void> {
+  const { rows: texts } = await database.pool.query<{ serial: string; text: string }>(
+    'select serial, raw_state::text as text from state_versions where state_id = $1',
+    [owner.stateId],
+  );
+  const textOf = new Map(texts.map(({ serial, text }) => [serial, text]));
+  const lifecycle = new ResourceLifecycle();
+  const rows: ResourceRow[] = [];
+  const open = new Map<string, number>();
+  for (const { serial, dialect, created_at } of history.versions) {
+    const { opened, closed } = lifecycle.apply(BigInt(serial), projected(textOf.get(serial) ?? '', dialect));
+    for (const address of closed) {
+      const index = open.get(address) ?? -1;
+      const row = rows[index];
+      if (row !== undefined) rows[index] = { ...row, deleteSerial: BigInt(serial) };
+    }
+    for (const resource of opened) {
+      open.set(resource.address, rows.length);
+      rows.push({ resource, createSerial: BigInt(serial), deleteSerial: null, createdAt: created_at });
+    }
+  }
+  await inTransaction(database, 'read-write', (session) => insertResourceRows(session, owner, rows));
+}
+
+function projected(jsonbText: string, dialect: Dialect): ReadonlyMap<string, ProjectedResource> {
+  const text = dialect === 'compact' ? compact(jsonbText) : jsonbText;
+  const layout = dialect === 'terraform' ? 'terraform' : 'as-written';
+  const { resources } = projectResources(readStateDocument(Buffer.from(text)), layout);
+  if (dialect !== 'before schema versions') return resources;
+  return new Map(
+    [...resources].map(([address, resource]) => [
+      address,
+      { ...resource, attributesHash: legacyAttributesHash(resource), schemaVersion: 0 },
+    ]),
+  );
+}
+
+/** JSON without white space between its tokens. */
+function compact(json: string): string {
+  return json.replace(/("(?:[^"\\]|\\.)*")|\s+/g, '$1');
+}

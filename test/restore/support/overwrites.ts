@@ -1,0 +1,44 @@
+import { DEFAULT_ARCHIVE_LIMITS } from '../../../src/archive/format.ts';
+import type { KilolockDatabase } from '../../../src/database/connection.ts';
+import type { Caller } from '../../../src/history/states.ts';
+import { applyRestore, type RestoreRecord } from '../../../src/restore/apply.ts';
+import { destinationOf } from '../../../src/restore/destination.ts';
+import { planRestore, type RestorePlan } from '../../../src/restore/plan.ts';
+
+/** The plan of an overwrite that its caller confirmed, all checks passed. */
+export function planOverwrite(
+  { db }: KilolockDatabase,
+  caller: Caller,
+  path: string,
+  label: string,
+  expectedCurrentSerial: bigint,
+): Promise<RestorePlan> {
+  const request = {
+    archivePath: path,
+    limits: DEFAULT_ARCHIVE_LIMITS,
+    destination: destinationOf(caller.namespace, label),
+    onConflict: { kind: 'OVERWRITE' as const, confirmName: label, expectedCurrentSerial },
+    allowSharedLineage: false,
+    dryRun: false,
+    signal: new AbortController().signal,
+  };
+  return planRestore(db, request, () => {});
+}
+
+/** Carries an overwrite out under a recorded operation; the old history is not exported unless `steps` does it. */
+export function applyOverwrite(
+  database: KilolockDatabase,
+  plan: RestorePlan,
+  operationId: string,
+  steps: Partial<Pick<RestoreRecord, 'archiveReplaced' | 'beforeCommit'>> = {},
+): Promise<void> {
+  return applyRestore(database, plan, {
+    operationId,
+    actor: 'somebody',
+    eventDetails: {},
+    onProgress: () => {},
+    archiveReplaced: async () => {},
+    beforeCommit: async () => {},
+    ...steps,
+  });
+}
