@@ -378,13 +378,17 @@ export type StateArchiveImportReport = {
   dryRun: Scalars['Boolean']['output'];
   /** Audit events restored. */
   eventCount: Scalars['Int']['output'];
+  /** The digest of the history as restored: the archive's own, unless raw states were normalised. */
+  historyDigest: Scalars['Sha256']['output'];
   /** The label restored under; for an archived copy, the name Kilolock gives archived states. */
   name: Scalars['String']['output'];
+  /** Raw states that PostgreSQL's jsonb keeps in another spelling than the archive's, contents unaltered. */
+  normalisedVersionCount: Scalars['Int']['output'];
   /** How the history was placed. */
   outcome: StateArchiveImportOutcome;
   /** Outputs restored, over all versions. */
   outputCount: Scalars['Int']['output'];
-  /** Bytes of raw state restored. */
+  /** Bytes of raw state in the archive. */
   rawBytes: Scalars['BigInt']['output'];
   /** Versions of the history that was replaced; 0 when none was. */
   replacedVersionCount: Scalars['Int']['output'];
@@ -995,7 +999,9 @@ export type StateArchiveFileResolvers<ContextType = GraphqlContext, ParentType e
 export type StateArchiveImportReportResolvers<ContextType = GraphqlContext, ParentType extends ResolversParentTypes['StateArchiveImportReport'] = ResolversParentTypes['StateArchiveImportReport']> = {
   dryRun?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
   eventCount?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  historyDigest?: Resolver<ResolversTypes['Sha256'], ParentType, ContextType>;
   name?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  normalisedVersionCount?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
   outcome?: Resolver<ResolversTypes['StateArchiveImportOutcome'], ParentType, ContextType>;
   outputCount?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
   rawBytes?: Resolver<ResolversTypes['BigInt'], ParentType, ContextType>;

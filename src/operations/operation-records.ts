@@ -514,6 +514,8 @@ const reportJson = z.object({
   resourceSpansDerived: z.boolean(),
   outputs: z.number(),
   rawBytes: bigintText,
+  historyDigest: z.string(),
+  normalisedVersions: z.number(),
   warnings: z.array(z.object({ code: z.string(), message: z.string(), serial: bigintText.nullable() })),
 });
 

@@ -39,11 +39,11 @@ export class RestoreProofError extends Error {
  *
  * The state row goes first, so that a name taken meanwhile is told before any work. Every id is new, derived from the
  * archived one (UUIDv5, RFC 9562) in the namespace of the new state's id, or of this very overwrite, and the mapping is
- * kept. Before the commit the history's digest is computed again from the inserted rows and must be the archive's.
+ * kept. Before the commit the history's digest is computed again from the inserted rows and must be the one the plan foresaw: the archive's own,
+ * unless it holds raw states in a spelling that jsonb does not keep.
  *
  * @throws RestoreRefusedError when the destination was taken meanwhile.
- * @throws ArchiveError ARCHIVE_INCONSISTENT when PostgreSQL refuses a value, or would keep a raw state otherwise than
- *   byte for byte.
+ * @throws ArchiveError ARCHIVE_INCONSISTENT when PostgreSQL refuses a value.
  * @throws RestoreProofError when the rows do not amount to the history.
  */
 export async function applyRestore(
@@ -261,22 +261,15 @@ class Restore {
 
   /** Computes the history's digest from the inserted rows, and compares. */
   async #prove({ db }: DatabaseSession): Promise<void> {
-    await recordMissingDigests(db, [this.#plan.placement.stateId]);
-    const history = (await readHistories(db, [this.#plan.placement.stateId])).get(
-      this.#plan.placement.stateId,
-    );
+    const { placement, keptDigests, report } = this.#plan;
+    await recordMissingDigests(db, [placement.stateId]);
+    const history = (await readHistories(db, [placement.stateId])).get(placement.stateId);
     if (history === undefined) throw new RestoreProofError('The restored state cannot be read back.');
-    const archived = new Map(
-      this.#plan.archive.versionDigests.map((digest) => [digest.serial, digest.sha256]),
-    );
-    const altered = history.digests.filter(({ serial, sha256 }) => archived.get(serial) !== sha256);
-    if (altered.length > 0) {
-      throw new ArchiveError(
-        'ARCHIVE_INCONSISTENT',
-        `The raw states of ${altered.length} versions, the first being serial ${altered[0]?.serial}, are not in the form PostgreSQL's jsonb gives out, so they could not be kept byte for byte.`,
-      );
+    const altered = history.digests.find(({ serial, sha256 }) => keptDigests.get(serial) !== sha256);
+    if (altered !== undefined) {
+      throw new RestoreProofError(`The raw state of serial ${altered.serial} is not what the archive holds.`);
     }
-    if (digestHistory(history).historyDigest !== this.#plan.archive.historyDigest) {
+    if (digestHistory(history).historyDigest !== report.historyDigest) {
       throw new RestoreProofError('The restored rows do not amount to the history in the archive.');
     }
   }
@@ -288,7 +281,7 @@ class Restore {
       archive_format: ARCHIVE_FORMAT,
       archive_digest: archive.sha256,
       archive_id: this.#record.operationId,
-      history_digest: archive.historyDigest,
+      history_digest: this.#plan.report.historyDigest,
       versions: archive.counts.versions,
       tags: archive.counts.tags,
       current_serial: String(state.currentSerial),

@@ -1,8 +1,10 @@
+import { createHash } from 'node:crypto';
 import { ArchiveError } from '../archive/errors.ts';
 import { versionMemberName } from '../archive/format.ts';
 import type { ArchivedVersion, ArchiveManifest } from '../archive/model.ts';
 import { readStateDocument, type StateDocument } from '../terraform/document.ts';
 import { UnsupportedStateDocumentError } from '../terraform/errors.ts';
+import { isJsonbText, writeJsonbText } from '../terraform/jsonb-text.ts';
 import { HistoryProjector, type ProjectedResource } from '../terraform/projection.ts';
 import type { CarriedSpans } from './carried-spans.ts';
 import { RestoreRefusedError } from './errors.ts';
@@ -18,6 +20,7 @@ export class DocumentChecks {
   readonly #projector = new HistoryProjector('terraform');
   readonly #derivation: SpanDerivation;
   readonly #agreement: SpanAgreement;
+  readonly #normalised = new Map<bigint, string>();
   #derivedSpans: SpanDerivation | null = null;
   #outputs = 0;
   #managedInstances = 0;
@@ -42,6 +45,14 @@ export class DocumentChecks {
     return this.#managedInstances;
   }
 
+  /**
+   * The digests of the raw states that jsonb will keep in another spelling, as it will keep them, by serial. Archives of
+   * this project have none: their raw states are jsonb's own text.
+   */
+  get normalised(): ReadonlyMap<bigint, string> {
+    return this.#normalised;
+  }
+
   /** The spans derived from the raw states, when they have to stand in for those carried; known after `finish`. */
   get derivedSpans(): SpanDerivation | null {
     return this.#derivedSpans;
@@ -56,6 +67,7 @@ export class DocumentChecks {
   async check({ serial }: ArchivedVersion, bytes: Buffer): Promise<RestoreRefusedError | null> {
     const document = readArchivedDocument(serial, bytes);
     if (document instanceof RestoreRefusedError) return document;
+    if (!isJsonbText(bytes)) this.#normalised.set(serial, digestAsJsonb(bytes));
     const { resources, deposedAddresses } = this.#projector.project(document);
     this.#derivation.apply(serial, resources);
     await this.#compareWithCarried(serial, resources);
@@ -87,6 +99,12 @@ export class DocumentChecks {
       this.#warnings.add(
         'RESOURCE_HASHES_KEPT',
         `${this.#agreement.otherHashes} resource spans keep a hash of another spelling than Terraform's, as Kilolock recorded it.`,
+      );
+    }
+    if (this.#normalised.size > 0) {
+      this.#warnings.add(
+        'RAW_STATES_NORMALISED',
+        `${this.#normalised.size} raw states are spelled otherwise than PostgreSQL's jsonb gives them out; their contents are kept in its spelling, so that the history's digest is another than the archive's.`,
       );
     }
     if (this.#afterCurrent > 0) {
@@ -140,6 +158,12 @@ export class DocumentChecks {
   #warn(serial: bigint, code: string, message: string): void {
     this.#warnings.add(code, `Serial ${serial}: ${message}`, serial);
   }
+}
+
+function digestAsJsonb(bytes: Buffer): string {
+  const hash = createHash('sha256');
+  writeJsonbText(bytes, (piece) => hash.update(piece));
+  return hash.digest('hex');
 }
 
 /** The raw state of an archive as a document, or the refusal UNSUPPORTED_STATE_DOCUMENT that says why it is none. */

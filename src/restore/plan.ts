@@ -1,4 +1,5 @@
 import type { Kysely } from 'kysely';
+import { historyDigest } from '../archive/history-digest.ts';
 import type { VerifiedArchive } from '../archive/reader.ts';
 import type { Database } from '../database/types.ts';
 import { CarriedSpans } from './carried-spans.ts';
@@ -15,6 +16,8 @@ export interface RestorePlan {
   readonly request: RestoreRequest;
   readonly archive: VerifiedArchive;
   readonly placement: Placement;
+  /** The digest each raw state will have as jsonb keeps it, by serial: the archive's own but for foreign spellings. */
+  readonly keptDigests: ReadonlyMap<bigint, string>;
   /** The resource spans derived from the raw states; null: those the archive carries agree with them and are taken. */
   readonly derivedSpans: SpanDerivation | null;
   /** Managed resource instances of the current version: what quotas count. */
@@ -46,11 +49,16 @@ export async function planRestore(
   const { state, counts } = archive.manifest;
   const placement = await findPlace(db, request, state);
   const { destination, outcome, stateId, replaced } = placement;
+  const keptDigests = new Map([
+    ...archive.versionDigests.map(({ serial, sha256 }) => [serial, sha256] as const),
+    ...checks.normalised,
+  ]);
   await refuseOverQuota(db, destination.namespace, checks.managedInstances, stateId);
   return {
     request,
     archive,
     placement,
+    keptDigests,
     derivedSpans: checks.derivedSpans,
     managedInstances: checks.managedInstances,
     report: {
@@ -67,9 +75,21 @@ export async function planRestore(
       resourceSpansDerived: checks.derivedSpans !== null,
       outputs: checks.outputs,
       rawBytes: archive.rawBytes,
+      historyDigest: checks.normalised.size === 0 ? archive.historyDigest : digestOf(archive, keptDigests),
+      normalisedVersions: checks.normalised.size,
       warnings: warnings.list(),
     },
   };
+}
+
+/** The digest of the archive's history with raw states of these digests. */
+function digestOf({ manifest, tags }: VerifiedArchive, digests: ReadonlyMap<bigint, string>): string {
+  const { lineage, currentSerial } = manifest.state;
+  const versions = manifest.versions.map((version) => ({
+    ...version,
+    sha256: digests.get(version.serial) ?? '',
+  }));
+  return historyDigest({ lineage, currentSerial, versions, tags });
 }
 
 async function checkArchive(

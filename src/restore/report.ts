@@ -28,7 +28,12 @@ export interface RestoreReport {
   /** Whether the spans were derived from the raw states, because those carried are absent or disagree with them. */
   readonly resourceSpansDerived: boolean;
   readonly outputs: number;
+  /** Bytes of raw state in the archive. */
   readonly rawBytes: bigint;
+  /** The digest of the history as restored; the archive's own unless raw states were normalised. */
+  readonly historyDigest: string;
+  /** How many raw states jsonb keeps in another spelling than the archive's. */
+  readonly normalisedVersions: number;
   readonly warnings: readonly RestoreWarning[];
 }
 

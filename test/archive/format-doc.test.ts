@@ -18,7 +18,7 @@ beforeAll(async () => {
   written = await buildArchive(sampleHistory, path('sample.klstate'));
   const page = await readFile(new URL('../../docs/archive-format.md', import.meta.url), 'utf8');
   const scripts = [...page.matchAll(/^```sh\n(.*?)^```$/gms)].map(([, script]) => script ?? '');
-  expect(scripts).toHaveLength(3);
+  expect(scripts).toHaveLength(4);
   [opening = '', digesting = '', writing = ''] = scripts;
   mkdirSync(path('unpacked'));
   run(opening);

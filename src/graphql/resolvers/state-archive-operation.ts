@@ -68,6 +68,7 @@ export const StateArchiveFile: StateArchiveFileResolvers = {
 export const StateArchiveImportReport: StateArchiveImportReportResolvers = {
   replacedVersionCount: ({ replacedVersions }) => replacedVersions,
   versionCount: ({ versions }) => versions,
+  normalisedVersionCount: ({ normalisedVersions }) => normalisedVersions,
   tagCount: ({ tags }) => tags,
   eventCount: ({ events }) => events,
   resourceSpanCount: ({ resourceSpans }) => resourceSpans,
