@@ -8,7 +8,6 @@ import { type CopyValue, copyIntoTable } from '../database/copy.ts';
 import { isUniqueViolation, isUnstorableValue } from '../database/errors.ts';
 import { digestHistory, readHistories, recordMissingDigests } from '../history/history.ts';
 import { readStateDocument } from '../terraform/document.ts';
-import { HistoryProjector } from '../terraform/projection.ts';
 import { alreadyExists } from './destination.ts';
 import { rewriteEventPayload } from './event-payload.ts';
 import { deriveOutputs } from './outputs.ts';
@@ -191,12 +190,11 @@ class Restore {
   }
 
   async *#resourceRows(): AsyncGenerator<ResourceRow> {
-    const projector = new HistoryProjector('terraform');
     const spans = spansOf(this.#plan);
     try {
       for await (const { version, byteLength, content } of this.#archivedVersions()) {
         const document = readStateDocument(await readRawState(content, byteLength));
-        yield* await spans.begunAt(version, projector.project(document).resources);
+        yield* await spans.begunAt(version, document);
       }
     } finally {
       await spans.close();

@@ -26,21 +26,22 @@ export class SpanDerivation {
     return this.#trunk.count + this.#branch.count;
   }
 
-  /** Takes the next version in serial order, and returns the instances a span begins for. */
-  apply(serial: bigint, resources: ReadonlyMap<string, ProjectedResource>): readonly ProjectedResource[] {
+  /** Takes the next version, in serial order. */
+  apply(serial: bigint, resources: ReadonlyMap<string, ProjectedResource>): void {
     this.#lastSerial = serial;
     if (serial > this.#currentSerial) {
       const differing = [...resources].filter(
         ([address, resource]) => this.#current.get(address) !== resource.attributesHash,
       );
-      return this.#branch.apply(serial, new Map(differing));
+      this.#branch.apply(serial, new Map(differing));
+      return;
     }
     if (serial === this.#currentSerial) {
       this.#current = new Map(
         [...resources].map(([address, resource]) => [address, resource.attributesHash]),
       );
     }
-    return this.#trunk.apply(serial, resources);
+    this.#trunk.apply(serial, resources);
   }
 
   /** Ends the branch, when there is one. To be called once, after the last version. */
@@ -48,10 +49,18 @@ export class SpanDerivation {
     this.#branch.apply(this.#lastSerial + 1n, new Map());
   }
 
+  /** Whether a span of `address` begins at `serial`. To be asked after `finish`. */
+  beginsAt(address: string, serial: bigint): boolean {
+    return this.#lineOf(serial).beginsAt(address, serial);
+  }
+
   /** The serial at which the span of `address` that began at `createSerial` ends, or null when it lasts. */
   endOf(address: string, createSerial: bigint): bigint | null {
-    const line = createSerial > this.#currentSerial ? this.#branch : this.#trunk;
-    return line.endOf(address, createSerial);
+    return this.#lineOf(createSerial).endOf(address, createSerial);
+  }
+
+  #lineOf(serial: bigint): Line {
+    return serial > this.#currentSerial ? this.#branch : this.#trunk;
   }
 }
 
@@ -62,12 +71,15 @@ class Line {
   readonly #ends = new Map<string, Map<bigint, bigint>>();
   count = 0;
 
-  apply(serial: bigint, resources: ReadonlyMap<string, ProjectedResource>): readonly ProjectedResource[] {
+  apply(serial: bigint, resources: ReadonlyMap<string, ProjectedResource>): void {
     const { opened, closed } = this.#lifecycle.apply(serial, resources);
     for (const address of closed) this.#close(address, serial);
     for (const { address } of opened) this.#openSince.set(address, serial);
     this.count += opened.length;
-    return opened;
+  }
+
+  beginsAt(address: string, serial: bigint): boolean {
+    return this.#openSince.get(address) === serial || this.endOf(address, serial) !== null;
   }
 
   endOf(address: string, createSerial: bigint): bigint | null {

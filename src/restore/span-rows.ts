@@ -1,30 +1,32 @@
 import type { ArchivedVersion } from '../archive/model.ts';
-import type { ProjectedResource } from '../terraform/projection.ts';
+import type { StateDocument } from '../terraform/document.ts';
+import { HistoryProjector } from '../terraform/projection.ts';
 import { CarriedSpans } from './carried-spans.ts';
 import type { RestorePlan } from './plan.ts';
 import type { ResourceRow } from './resource-rows.ts';
-import { SpanDerivation } from './span-derivation.ts';
+import type { SpanDerivation } from './span-derivation.ts';
 
 /** Where the rows of `resources` come from as the versions of an archive go by once more. */
 export interface SpanRows {
-  /** The rows that begin at the next version, in serial order. */
-  begunAt(
-    version: ArchivedVersion,
-    resources: ReadonlyMap<string, ProjectedResource>,
-  ): Promise<readonly ResourceRow[]>;
+  /** The rows that begin at the next version, in serial order. What does not begin there is not projected. */
+  begunAt(version: ArchivedVersion, document: StateDocument): Promise<readonly ResourceRow[]>;
   close(): Promise<void>;
 }
 
 /** The rows a plan settled on: those the archive carries, or those derived from its raw states. */
 export function spansOf(plan: RestorePlan): SpanRows {
-  return plan.derivedSpans === null ? carriedRows(plan) : derivedRows(plan, plan.derivedSpans);
+  return plan.derivedSpans === null ? carriedRows(plan) : derivedRows(plan.derivedSpans);
 }
 
 function carriedRows({ request }: RestorePlan): SpanRows {
   const carried = new CarriedSpans(request);
+  const projector = new HistoryProjector('as-written');
   return {
-    async begunAt({ serial }, resources) {
+    async begunAt({ serial }, document) {
       const { begun } = await carried.take(serial);
+      if (begun.length === 0) return [];
+      const spans = new Map(begun.map((span) => [span.address, span]));
+      const { resources } = projector.project(document, spans);
       return begun.flatMap((span) => {
         const resource = resources.get(span.address);
         if (resource === undefined) return [];
@@ -41,17 +43,21 @@ function carriedRows({ request }: RestorePlan): SpanRows {
   };
 }
 
-function derivedRows({ archive }: RestorePlan, spans: SpanDerivation): SpanRows {
-  const replay = new SpanDerivation(archive.manifest.state.currentSerial);
+function derivedRows(spans: SpanDerivation): SpanRows {
+  const projector = new HistoryProjector('terraform');
   return {
-    begunAt: async ({ serial, createdAt }, resources) =>
-      replay.apply(serial, resources).map((resource) => ({
+    async begunAt({ serial, createdAt }, document) {
+      const { resources } = projector.project(document, {
+        has: (address) => spans.beginsAt(address, serial),
+      });
+      return [...resources.values()].map((resource) => ({
         resource,
         createSerial: serial,
         deleteSerial: spans.endOf(resource.address, serial),
         // A row is as old as the version that brought it (data model 2.5).
         createdAt,
-      })),
+      }));
+    },
     close: async () => {},
   };
 }

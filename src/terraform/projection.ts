@@ -53,10 +53,12 @@ export class HistoryProjector {
     this.#hash = layout === 'terraform' ? this.#terraformHash(new TerraformLayout()) : attributesHash;
   }
 
-  project(document: StateDocument): Projection {
+  /** @param wanted the addresses to project; all of them when absent. */
+  project(document: StateDocument, wanted?: { has(address: string): boolean }): Projection {
     const resources = new Map<string, ProjectedResource>();
     const deposed = new Set<string>();
     for (const instance of document.instances()) {
+      if (wanted !== undefined && !wanted.has(instance.address)) continue;
       const fields = { ...instance, dependenciesRaw: goJson(instance.dependencies) };
       resources.set(instance.address, { ...fields, attributesHash: this.#hash(fields) });
       if (instance.deposed) deposed.add(instance.address);
