@@ -191,12 +191,23 @@ describe('the service on a database of yours', () => {
     }
   });
 
-  test('without a way to verify tokens does not start', async () => {
-    const line = await refusal({
+  test('is served to Kilolock’s own tokens alone when no other credential is configured', async () => {
+    const service = start('src/main.ts', {
+      PORT: '0',
       DATA_DIR: await temporaryDirectory(),
       DATABASE_URL: kilolock.connectionString,
     });
-    expect(line).toContain('AUTH_JWKS_URL');
+    const announcement = await service.printed('Endpoint');
+    expect(announcement).not.toContain('Token');
+    const endpoint = /^Endpoint +(\S+)$/m.exec(announcement)?.[1] ?? '';
+    const response = await fetch(endpoint, {
+      method: 'POST',
+      headers: { authorization: 'Bearer kl_of_nobody', 'content-type': 'application/json' },
+      body: JSON.stringify({ query: '{ __typename }' }),
+    });
+    expect(response.status).toBe(401);
+    service.child.kill('SIGTERM');
+    expect(await service.ended).toMatchObject({ exitCode: 0 });
   });
 });
 
