@@ -1,0 +1,55 @@
+import { execFile } from 'node:child_process';
+import { chmod, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import { loadOrCreateLinkSigner } from '../../src/auth/links.ts';
+
+const PROGRAM = fileURLToPath(new URL('../../src/cli/rotate-link-keys.ts', import.meta.url));
+const LINK = {
+  purpose: 'download',
+  operationId: 'operation-1',
+  workspace: 'ws_a',
+  environment: 'env_a',
+  subject: 'alice',
+  expiresInSeconds: 60,
+} as const;
+
+let directory: string;
+
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'link-keys-'));
+});
+
+afterEach(() => rm(directory, { recursive: true, force: true }));
+
+async function rotate() {
+  const environment = { PATH: process.env.PATH, DATA_DIR: directory };
+  return promisify(execFile)(process.execPath, [PROGRAM], { env: environment });
+}
+
+test('a running signer signs with the new key at once, and links made before stay good', async () => {
+  const signer = await loadOrCreateLinkSigner(directory);
+  const before = await signer.sign(LINK);
+  const { stdout, stderr } = await rotate();
+  expect([stdout, stderr]).toEqual(['Links are signed with a new key; 2 keys are accepted.\n', '']);
+  const after = await signer.sign(LINK);
+  const keyIdOf = (token: string) =>
+    JSON.parse(Buffer.from(token.split('.')[0] ?? '', 'base64url').toString()).kid;
+  expect(keyIdOf(after)).not.toBe(keyIdOf(before));
+  for (const token of [before, after]) {
+    expect(await signer.verify(token, 'download', 'operation-1')).toMatchObject({ subject: 'alice' });
+  }
+});
+
+test('a key file that others can read is refused with one line, and left as it is', async () => {
+  await loadOrCreateLinkSigner(directory);
+  await chmod(join(directory, 'link-keys.jwks'), 0o644);
+  await expect(rotate()).rejects.toMatchObject({
+    code: 1,
+    stdout: '',
+    stderr: expect.stringMatching(/^[^\n]*link-keys\.jwks[^\n]*\n$/),
+  });
+});
