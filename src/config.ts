@@ -44,6 +44,8 @@ export interface Config {
   readonly maxInlineUploadBytes: number;
   /** The largest archive accepted or written, in bytes of the file. */
   readonly maxArchiveBytes: number;
+  /** How many exports and imports one subject may have pending or running in an environment. */
+  readonly maxOperationsPerPrincipal: number;
 }
 
 /** The environment holds a value that cannot be used. `message` is one line that names the variable. */
@@ -95,6 +97,7 @@ const environment = z.object({
   ARCHIVE_RETENTION: duration.default(7 * 86400),
   MAX_INLINE_UPLOAD_BYTES: bytes.default(32 * MEBIBYTE),
   MAX_ARCHIVE_BYTES: bytes.default(4096 * MEBIBYTE),
+  MAX_OPERATIONS_PER_PRINCIPAL: z.coerce.number().int().min(1).max(1000).default(3),
 });
 
 /**
@@ -145,5 +148,6 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
     archiveRetentionSeconds: value.ARCHIVE_RETENTION,
     maxInlineUploadBytes: value.MAX_INLINE_UPLOAD_BYTES,
     maxArchiveBytes: value.MAX_ARCHIVE_BYTES,
+    maxOperationsPerPrincipal: value.MAX_OPERATIONS_PER_PRINCIPAL,
   };
 }

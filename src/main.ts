@@ -8,6 +8,7 @@ import { type Config, ConfigError, readConfig } from './config.ts';
 import { connectDatabase, type KilolockDatabase } from './database/connection.ts';
 import { DataDirectoryInUseError, startEmbeddedServer } from './database/embedded.ts';
 import { NotKilolockDatabaseError, prepareDatabase } from './database/prepare.ts';
+import { describeError } from './error-log.ts';
 import { type Service, startService } from './service.ts';
 
 const EMBEDDED_DATABASE = 'kilolock';
@@ -79,7 +80,7 @@ function closeOnSignal(service: Service, closeDatabase: () => Promise<void>, log
       await service.close();
       await closeDatabase();
     } catch (error) {
-      logger.fatal({ err: error }, 'shutting down failed');
+      logger.fatal({ error: describeError(error) }, 'shutting down failed');
       process.exit(1);
     }
     // Connections of clients that stand still would keep the process.

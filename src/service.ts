@@ -11,6 +11,7 @@ import type { Config } from './config.ts';
 import type { KilolockDatabase } from './database/connection.ts';
 import { EnvironmentDatabases } from './database/environment-databases.ts';
 import { isPrepared } from './database/prepare.ts';
+import { describeError } from './error-log.ts';
 import { createContext, type GraphqlContext } from './graphql/context.ts';
 import { createSchema } from './graphql/schema.ts';
 import { createHttpServer } from './http/server.ts';
@@ -71,6 +72,7 @@ export async function startService(
     links: await loadOrCreateLinkSigner(config.dataDirectory),
     runner,
     limits: { ...DEFAULT_ARCHIVE_LIMITS, maxArchiveBytes: BigInt(config.maxArchiveBytes) },
+    maxOperationsPerPrincipal: config.maxOperationsPerPrincipal,
     retentionSeconds: config.archiveRetentionSeconds,
   };
   await failInterrupted(database.db);
@@ -84,7 +86,7 @@ export async function startService(
     authenticate: (authorization) => verifier.verify(authorization),
     isGateway: createGatewayProof(config.auth.gatewaySecret),
     createContext: (request) => createContext({ services, maxInlineUploadBytes, logger }, request),
-    openDownload: (operationId, linkToken) => openArchive(services, operationId, linkToken),
+    openDownload: (...link) => openArchive(services, ...link),
     isReady: () => isPrepared(database),
     logger,
     playground: config.playground,
@@ -122,10 +124,12 @@ async function tokenVerifier({ auth, dataDirectory }: Config, logger: Logger): P
 
 /** Removes what is past its time, and what a process that died left half done. */
 async function housekeep(services: ArchiveServices, logger: Logger): Promise<void> {
-  try {
-    await removeExpiredArchives(services);
-    await services.store.removeLeftovers(LEFTOVERS_AGE_MS);
-  } catch (error) {
-    logger.warn({ err: error }, 'housekeeping failed; it is tried again later');
+  for (const work of [
+    () => removeExpiredArchives(services),
+    () => services.store.removeLeftovers(LEFTOVERS_AGE_MS),
+  ]) {
+    await work().catch((error: unknown) => {
+      logger.warn({ error: describeError(error) }, 'housekeeping failed; it is tried again later');
+    });
   }
 }

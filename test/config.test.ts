@@ -36,6 +36,7 @@ describe('without any variable', () => {
       archiveRetentionSeconds: 7 * 86400,
       maxInlineUploadBytes: 32 * 1024 * 1024,
       maxArchiveBytes: 4 * 1024 ** 3,
+      maxOperationsPerPrincipal: 3,
     });
   });
 
@@ -64,6 +65,7 @@ describe('each variable', () => {
     [{ ARCHIVE_RETENTION: '7d' }, { archiveRetentionSeconds: 604800 }],
     [{ MAX_INLINE_UPLOAD_BYTES: '1048576' }, { maxInlineUploadBytes: 1048576 }],
     [{ MAX_ARCHIVE_BYTES: '1' }, { maxArchiveBytes: 1 }],
+    [{ MAX_OPERATIONS_PER_PRINCIPAL: '12' }, { maxOperationsPerPrincipal: 12 }],
     [{ DATABASE_URL, ...JWKS }, { databaseUrl: DATABASE_URL }],
     [
       { DATABASE_URL: 'postgres://localhost/kilolock', ...JWKS },

@@ -73,6 +73,9 @@ const types: pg.CustomTypesConfig = {
   },
 };
 
+/** How long a query waits for a connection: a server that does not answer must not hold a request for ever. */
+const CONNECTION_TIMEOUT_MS = 30_000;
+
 /**
  * Opens a pool on a database. No connection is made before the first query.
  *
@@ -83,6 +86,7 @@ export function connectDatabase(options: ConnectOptions): KilolockDatabase {
   const pool = new pg.Pool({
     connectionString: options.connectionString,
     max: options.maxConnections ?? 10,
+    connectionTimeoutMillis: CONNECTION_TIMEOUT_MS,
     application_name: options.applicationName ?? 'kilolock-state-archive',
     types,
     // Not start-up options: connection poolers refuse those, and a connection string could override them.

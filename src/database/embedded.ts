@@ -156,6 +156,8 @@ function serverArguments(cluster: EmbeddedCluster, port: number, durable: boolea
     'timezone=UTC',
     'log_timezone=UTC',
     // States hold secrets: what a statement or a row was does not go into a log.
+    // Nor do errors, whose messages may quote values: whoever sent the statement is told of them.
+    'log_min_messages=log',
     'log_error_verbosity=terse',
     'log_min_error_statement=panic',
     `state_archive.owner_pid=${process.pid}`,

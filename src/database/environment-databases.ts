@@ -57,7 +57,6 @@ export class EnvironmentDatabases {
       await entry.prepared;
     } catch (error) {
       if (this.#entries.get(connectionString) === entry) this.#entries.delete(connectionString);
-      await entry.database.close();
       throw error;
     }
     return entry.database;
@@ -76,10 +75,18 @@ export class EnvironmentDatabases {
       connectionString,
       maxConnections: this.#options.maxConnectionsEach,
     });
-    const prepared = prepareDatabase(database, { createKilolockTables: false }).then(() =>
-      this.#options.onOpened(database),
-    );
-    return { database, prepared };
+    return { database, prepared: this.#prepare(database) };
+  }
+
+  /** Closes a database that cannot be used, once for all who wait for it. */
+  async #prepare(database: KilolockDatabase): Promise<void> {
+    try {
+      await prepareDatabase(database, { createKilolockTables: false });
+      await this.#options.onOpened(database);
+    } catch (error) {
+      await database.close();
+      throw error;
+    }
   }
 
   #makeRoom(): void {

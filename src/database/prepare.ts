@@ -16,10 +16,10 @@ export class NotKilolockDatabaseError extends Error {
     const names = missing.map(({ table, column }) => `${table}.${column}`).join(', ');
     const verdict =
       missing.length === requiredColumns.length
-        ? 'DATABASE_URL names a database without the tables of Kilolock'
-        : 'DATABASE_URL names a Kilolock database that is not fully migrated';
+        ? 'This is a database without the tables of Kilolock'
+        : 'This is a Kilolock database that is not fully migrated';
     super(
-      `${verdict}; missing: ${names}. Point it at a Kilolock database, and let Kilolock migrate it first.`,
+      `${verdict}; missing: ${names}. Point DATABASE_URL, or the environment's own address, at a Kilolock database, and let Kilolock migrate it first.`,
     );
     this.missing = missing;
   }

@@ -394,6 +394,8 @@ export interface OperationTable {
   report: NullableJsonTextColumn;
   /** The export that was taken of the history this import replaced. */
   replaced_operation_id: string | null;
+  /** Why support asked for it in an environment that is not its own. */
+  support_reason: string | null;
   error_code: string | null;
   error_message: string | null;
   error_path: string[] | null;

@@ -3,6 +3,7 @@ import type { Kysely } from 'kysely';
 import type { Database } from '../database/types.ts';
 import { HistoryInconsistentError } from '../history/history.ts';
 import { type ManifestPreview, readManifestPreviews } from '../history/manifest-preview.ts';
+import { StateAmbiguousError } from '../history/namespace.ts';
 import { type Caller, findStatesById, findStatesByLabel, may, type StateRecord } from '../history/states.ts';
 import {
   countVersions,
@@ -79,7 +80,9 @@ export function createLoaders(caller: Caller): Loaders {
   const mayRead = may(caller, 'state.read');
   return {
     stateById: byKey((ids) => findStatesById(db, caller, mayRead ? ids : []), null),
-    stateByLabel: byKey((labels) => findStatesByLabel(db, caller, mayRead ? labels : []), null),
+    stateByLabel: new DataLoader<string, StateRecord | null>((labels) =>
+      mayRead ? loadStatesByLabel(caller, labels) : Promise.resolve(labels.map(() => null)),
+    ),
     operationById: byKey((ids) => findOperations(db, caller, ids), null),
     operationPage: new DataLoader((pages) => loadOperationPages(caller, pages), {
       cacheKeyFn: ({ stateId, after, limit }) => `${stateId} ${after?.createdAt} ${after?.id} ${limit}`,
@@ -152,18 +155,29 @@ function byKey<Found, Missing>(
   });
 }
 
-/** A state whose rows contradict each other has an error in its place, and takes nothing from the others. */
-async function loadPreviews(
-  db: Kysely<Database>,
-  stateIds: readonly string[],
-): Promise<(ManifestPreview | HistoryInconsistentError | null)[]> {
+function loadPreviews(db: Kysely<Database>, stateIds: readonly string[]) {
+  return loadTogether(stateIds, HistoryInconsistentError, (ids) => readManifestPreviews(db, ids));
+}
+
+function loadStatesByLabel(caller: Caller, labels: readonly string[]) {
+  return loadTogether(labels, StateAmbiguousError, (some) =>
+    findStatesByLabel(caller.database.db, caller, some),
+  );
+}
+
+/** What cannot be understood of one key has the error in its place, and takes nothing from the others. */
+async function loadTogether<Found, Problem extends Error>(
+  keys: readonly string[],
+  problem: new (...args: never[]) => Problem,
+  find: (keys: readonly string[]) => Promise<ReadonlyMap<string, Found>>,
+): Promise<(Found | Problem | null)[]> {
   try {
-    const previews = await readManifestPreviews(db, stateIds);
-    return stateIds.map((id) => previews.get(id) ?? null);
+    const found = await find(keys);
+    return keys.map((key) => found.get(key) ?? null);
   } catch (error) {
-    if (!(error instanceof HistoryInconsistentError)) throw error;
-    if (stateIds.length === 1) return [error];
-    return (await Promise.all(stateIds.map((id) => loadPreviews(db, [id])))).flat();
+    if (!(error instanceof problem)) throw error;
+    if (keys.length === 1) return [error];
+    return (await Promise.all(keys.map((key) => loadTogether([key], problem, find)))).flat();
   }
 }
 

@@ -335,6 +335,8 @@ export type StateArchiveErrorCode =
   | 'STATE_NOT_ACTIVE'
   /** There is no such active state, or none the caller may see. */
   | 'STATE_NOT_FOUND'
+  /** The caller has as many exports and imports pending or running in this environment as one may. */
+  | 'TOO_MANY_OPERATIONS'
   /** A raw state is not a document that Kilolock can hold. */
   | 'UNSUPPORTED_STATE_DOCUMENT';
 

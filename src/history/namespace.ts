@@ -33,13 +33,13 @@ export type NamespaceSelector = { readonly workspace: string; readonly environme
 const SELF_HOSTED_TENANT = '00000000-0000-0000-0000-000000000000';
 const SELF_HOSTED_ENVIRONMENT = 'env_000000000000';
 
-/** A label is stored both with the environment's prefix and without it, and nobody can tell which is meant. */
+/** A label is stored more than once in an environment's own database, and nobody can tell which is meant. */
 export class StateAmbiguousError extends Error {
   override readonly name = 'StateAmbiguousError';
 
   constructor(label: string) {
     super(
-      `The state ${JSON.stringify(label)} is stored twice in this environment's database, with its prefix and without it. Rename one in Kilolock first.`,
+      `The state ${JSON.stringify(label)} is stored more than once in this environment's database: with its prefix and without it, or for two tenants. Rename all but one in Kilolock first.`,
     );
   }
 }
@@ -114,10 +114,12 @@ export function storedName({ namePrefix }: StateNamespace, label: string): strin
   return namePrefix + label;
 }
 
-/** Every name a state of this label may be stored under. */
+/** Every name a state of this label may be stored under: each is a name whose label, by {@link labelOf}, is this one. */
 export function possibleNames(namespace: StateNamespace, label: string): string[] {
   const name = storedName(namespace, label);
-  return namespace.hasOwnDatabase && name !== label ? [name, label] : [name];
+  // A label that begins like a stored name is not that name without its prefix: that name belongs to another label.
+  const mayBeBare = namespace.hasOwnDatabase && name !== label && labelOf(namespace, label) === label;
+  return mayBeBare ? [name, label] : [name];
 }
 
 /** The label of a stored name. */

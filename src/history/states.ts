@@ -84,6 +84,9 @@ export async function findStatesById(
 /**
  * The states the caller may see in ascending order of their labels (bytewise), at most `limit`, after the label `after`,
  * with labels that start with `labelPrefix`.
+ *
+ * @throws StateAmbiguousError for a label that an environment's own database holds twice: neither may be passed over,
+ *   and a page that ends between the two would do so.
  */
 export async function listStates(
   db: Kysely<Database>,
@@ -96,7 +99,7 @@ export async function listStates(
   const label = sql<string>`case when starts_with(states.name, ${namePrefix})
     then substr(states.name, length(${namePrefix}) + 1) else states.name end collate "C"`;
   const patterns = caller.principal.statePatterns?.filter(isStorable) ?? null;
-  return readVisible(db, caller, (query) => {
+  const records = await readVisible(db, caller, (query) => {
     let narrowed = query
       .where(sql<boolean>`starts_with(${label}, ${labelPrefix})`)
       .orderBy(label)
@@ -115,6 +118,9 @@ export async function listStates(
     }
     return narrowed;
   });
+  const twin = records.find((record, index) => record.label === records[index - 1]?.label);
+  if (twin !== undefined) throw new StateAmbiguousError(twin.label);
+  return records;
 }
 
 /** Whether PostgreSQL can hold a text; what it cannot hold is nobody's name, and must not become another's on the way. */

@@ -1,9 +1,9 @@
 import type { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { ARCHIVE_MEDIA_TYPE } from '../archive/format.ts';
+import { describeError } from '../error-log.ts';
 import { type ByteRange, parseRange } from './byte-range.ts';
 import { attachment } from './content-disposition.ts';
-import { describeError } from './error-log.ts';
 import { HttpError } from './http-error.ts';
 import { refuseOtherMethods } from './route-methods.ts';
 
@@ -23,7 +23,7 @@ export interface Download {
 /** What downloads need from the rest. */
 export interface DownloadRouteOptions {
   /** Null for whatever reason there is nothing to download; all reasons are answered alike. */
-  openDownload(operationId: string, linkToken: string): Promise<Download | null>;
+  openDownload(operationId: string, linkToken: string, requestId: string): Promise<Download | null>;
 }
 
 interface DownloadRequest {
@@ -39,7 +39,9 @@ export function addDownloadRoute(server: FastifyInstance, options: DownloadRoute
     async handler(request, reply) {
       const { token } = request.query;
       const download =
-        typeof token === 'string' ? await options.openDownload(request.params.operationId, token) : null;
+        typeof token === 'string'
+          ? await options.openDownload(request.params.operationId, token, request.id)
+          : null;
       if (download === null) {
         throw new HttpError(404, 'NOT_FOUND', 'There is nothing to download at this link, or no longer.');
       }

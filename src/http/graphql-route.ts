@@ -15,9 +15,10 @@ import type { Logger } from 'pino';
 import { GATEWAY_SECRET_HEADER } from '../auth/gateway-secret.ts';
 import type { Principal } from '../auth/principal.ts';
 import { InvalidCredentialError, KeySetUnavailableError } from '../auth/token-verifier.ts';
-import { blotSecrets, describeError, originalError } from './error-log.ts';
+import { blotSecrets, describeError, originalError } from '../error-log.ts';
 import { HttpError } from './http-error.ts';
 import { receiveJsonBody } from './json-body.ts';
+import { MAX_DOCUMENT_TOKENS, queryLimitsPlugin } from './limits.ts';
 import { maskError } from './masking.ts';
 import { receiveMultipartBody } from './multipart-body.ts';
 import { requestScope } from './request-scope.ts';
@@ -27,8 +28,6 @@ import { variableCheckPlugin } from './variable-check.ts';
 /** Where GraphQL is served. */
 export const GRAPHQL_PATH = '/graphql';
 
-/** The most tokens a GraphQL document may have; parsing stops there. */
-const MAX_DOCUMENT_TOKENS = 15_000;
 /** The largest JSON body of a caller without a credential, in bytes. */
 const MAX_ANONYMOUS_BODY_BYTES = 1024 * 1024;
 /** What a browser does not send to another site without asking first; one of them must be there and not empty. */
@@ -144,7 +143,6 @@ export async function startApollo<Context extends { principal: Principal | null 
     stopOnTerminationSignals: false,
     nodeEnv: 'production',
     parseOptions: { maxTokens: MAX_DOCUMENT_TOKENS },
-    maxRecursiveSelections: true,
     logger: {
       debug: () => {},
       info: () => {},
@@ -159,6 +157,7 @@ export async function startApollo<Context extends { principal: Principal | null 
       ApolloServerPluginSchemaReportingDisabled(),
       ApolloServerPluginUsageReportingDisabled(),
       operationNamePlugin(),
+      queryLimitsPlugin(),
       variableCheckPlugin(),
     ],
   });

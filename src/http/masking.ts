@@ -1,5 +1,5 @@
 import { GraphQLError, type GraphQLFormattedError } from 'graphql';
-import { originalError } from './error-log.ts';
+import { originalError } from '../error-log.ts';
 import { INTERNAL_ERROR_MESSAGE } from './http-error.ts';
 
 /**
@@ -19,6 +19,7 @@ export const PUBLIC_ERROR_CODES: ReadonlySet<string> = new Set([
   'STATE_AMBIGUOUS',
   'PAYLOAD_TOO_LARGE',
   'UPLOAD_INTERRUPTED',
+  'QUERY_TOO_LARGE',
 ]);
 
 const CODES_OF_GRAPHQL: ReadonlySet<string> = new Set([
@@ -32,7 +33,7 @@ const CODES_OF_GRAPHQL: ReadonlySet<string> = new Set([
  *
  * @param formatted the error as Apollo would send it.
  * @param error what was thrown.
- * @param requestId put into the answer when the error is masked.
+ * @param requestId goes into every answer, so that whoever has it can be helped: the log has the request under it.
  * @returns `formatted` with the caller's own values taken out of the message, or one message for everything that is
  *   not written for callers. `masked` says which; a masked error belongs in the log.
  */
@@ -63,7 +64,7 @@ export function maskError(
     ...extensions
   } = formatted.extensions ?? {};
   const message = CODES_OF_GRAPHQL.has(code) ? withoutValues(formatted.message) : formatted.message;
-  return { masked: false, error: { message, ...position, extensions } };
+  return { masked: false, error: { message, ...position, extensions: { ...extensions, requestId } } };
 }
 
 /**
@@ -74,6 +75,7 @@ function withoutValues(message: string): string {
   return message
     .replace(/^(Variable "\$\w+" got )invalid value [\s\S]*$/, '$1an invalid value.')
     .replace(/^(Argument "\w+" has )invalid value [\s\S]*$/, '$1an invalid value.')
+    .replace(/^Value "[^"]*" (does not exist in "\w+" enum\.)/, 'The value $1')
     .replace(/^(Expected value of type "[^"]+"), found [\s\S]*$/, '$1.')
     .replace(/^((?:Enum )?"?\w+"? cannot represent [^:]*): [\s\S]*$/, '$1.')
     .replace(/\b(String|BlockString|Int|Float|Comment) "[\s\S]*$/, '$1.');

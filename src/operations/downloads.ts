@@ -41,9 +41,10 @@ export interface OpenArchive extends ArchiveRecord {
 
 /** The archive a link leads to; null when the link is not good, or the archive is gone: the two are not told apart. */
 export async function openArchive(
-  { environments, links, store }: ArchiveServices,
+  { environments, links, store }: Pick<ArchiveServices, 'environments' | 'links' | 'store'>,
   operationId: string,
   linkToken: string,
+  requestId: string,
 ): Promise<OpenArchive | null> {
   const link = await links.verify(linkToken, 'download', operationId);
   if (link === null) return null;
@@ -71,6 +72,7 @@ export async function openArchive(
           bytes: String(bytes),
           label: operation.label,
           principal: link.subject,
+          request_id: requestId,
         },
       });
     },
@@ -79,12 +81,25 @@ export async function openArchive(
 
 /**
  * Removes the archives whose time is past, and those of exports that ended otherwise than well: what a process that died
- * between two steps left is found the next time.
+ * between two steps left is found the next time. A database that cannot be asked does not hinder the others.
+ *
+ * @throws AggregateError when not every open database could be asked, after all the others were.
  */
-export async function removeExpiredArchives({ environments, store }: ArchiveServices): Promise<void> {
+export async function removeExpiredArchives({
+  environments,
+  store,
+}: Pick<ArchiveServices, 'environments' | 'store'>): Promise<void> {
   const operationIds = (await store.list()).map(operationIdOf);
+  const failures: unknown[] = [];
   for (const { db } of environments.openDatabases) {
-    await expireArchives(db);
-    for (const id of await findArchivesToRemove(db, operationIds)) await store.remove(objectKeyOf(id));
+    try {
+      await expireArchives(db);
+      for (const id of await findArchivesToRemove(db, operationIds)) await store.remove(objectKeyOf(id));
+    } catch (error) {
+      failures.push(error);
+    }
+  }
+  if (failures.length > 0) {
+    throw new AggregateError(failures, 'Not every database could be asked.', { cause: failures[0] });
   }
 }

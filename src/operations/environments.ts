@@ -1,6 +1,7 @@
 import type { KilolockDatabase } from '../database/connection.ts';
 import type { EnvironmentDatabases } from '../database/environment-databases.ts';
 import {
+  ensureTenant,
   findNamespace,
   type NamespaceSelector,
   readOwnDatabaseDsn,
@@ -17,6 +18,8 @@ export interface OpenEnvironment {
 export class Environments {
   readonly #control: KilolockDatabase;
   readonly #own: EnvironmentDatabases;
+  /** The tenants whose row is in each database of an environment. */
+  readonly #tenants = new WeakMap<KilolockDatabase, Set<string>>();
 
   constructor(control: KilolockDatabase, own: EnvironmentDatabases) {
     this.#control = control;
@@ -39,6 +42,17 @@ export class Environments {
     if (namespace === null) return null;
     if (!namespace.hasOwnDatabase) return { namespace, database: this.#control };
     const dsn = await readOwnDatabaseDsn(db, selector);
-    return dsn === null ? null : { namespace, database: await this.#own.open(dsn) };
+    if (dsn === null) return null;
+    const database = await this.#own.open(dsn);
+    await this.#ensureTenant(database, namespace);
+    return { namespace, database };
+  }
+
+  /** Whatever is done there is put on record there, and every record names the tenant. */
+  async #ensureTenant(database: KilolockDatabase, namespace: StateNamespace): Promise<void> {
+    const tenants = this.#tenants.get(database) ?? new Set();
+    if (tenants.has(namespace.tenantId)) return;
+    await ensureTenant(database.db, namespace);
+    this.#tenants.set(database, tenants.add(namespace.tenantId));
   }
 }

@@ -1,10 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import type { Kysely } from 'kysely';
 import { ARCHIVE_FILE_EXTENSION, ARCHIVE_FORMAT } from '../archive/format.ts';
 import type { ArchivedState, ArchivedVersion } from '../archive/model.ts';
 import { type WrittenArchive, writeArchive } from '../archive/writer.ts';
 import { inTransaction } from '../database/connection.ts';
-import type { Database } from '../database/types.ts';
 import { openExportSource } from '../history/export-source.ts';
 import { recordDigests } from '../history/history.ts';
 import { findStatesById, findStatesByLabel, may, type StateRecord } from '../history/states.ts';
@@ -45,17 +43,14 @@ export async function exportStateArchive(
       label: state.label,
       stateName: state.name,
       stateId: state.id,
+      archiveSha256: null,
       requestId: request.requestId,
       idempotency: admission.idempotency,
     },
     options,
     {
       job: (context) => runExport(services, request, id, state.id, context),
-      onEnd: async (error) => {
-        if (error === null) return;
-        const outcome = { archive_id: id, outcome: 'failed', error: error.code };
-        await insertExportEvent(db, request, state, null, outcome);
-      },
+      onEnd: async () => {},
     },
   );
 }
@@ -73,20 +68,21 @@ export async function exportReplacedState(
   { label, name }: Destination,
 ): Promise<string> {
   const { database } = request.caller;
-  const id = randomUUID();
-  await insertOperation(database.db, request.caller, {
-    id,
+  const operation = {
+    id: randomUUID(),
     kind: 'EXPORT',
     label,
     stateName: name,
     stateId,
+    archiveSha256: null,
     requestId: request.requestId,
     idempotency: null,
-  });
-  await services.runner.runWithin(database, id, (context) =>
-    runExport(services, request, id, stateId, context),
+  } as const;
+  await insertOperation(database.db, request.caller, operation);
+  await services.runner.runWithin(database, operation, (context) =>
+    runExport(services, request, operation.id, stateId, context),
   );
-  return id;
+  return operation.id;
 }
 
 async function runExport(
@@ -117,15 +113,24 @@ async function runExport(
     );
     await inTransaction(database, 'read-write', async ({ db }) => {
       await recordDigests(db, digestRows(versions, written));
-      await insertExportEvent(db, request, state, state.currentVersionId, {
-        outcome: 'succeeded',
-        archive_format: ARCHIVE_FORMAT,
-        archive_digest: written.sha256,
-        archive_id: operationId,
-        history_digest: written.historyDigest,
-        versions: versions.length,
-        tags: tags.length,
-        current_serial: String(state.currentSerial),
+      await insertStateEvent(db, {
+        tenantId: request.caller.namespace.tenantId,
+        kind: 'state_export',
+        stateId,
+        versionId: state.currentVersionId,
+        actor: request.caller.principal.actor,
+        payload: {
+          outcome: 'succeeded',
+          archive_format: ARCHIVE_FORMAT,
+          archive_digest: written.sha256,
+          archive_id: operationId,
+          history_digest: written.historyDigest,
+          versions: versions.length,
+          tags: tags.length,
+          current_serial: String(state.currentSerial),
+          label: state.label,
+          ...auditDetails(request),
+        },
       });
       await markSucceeded(db, operationId, {
         stateId,
@@ -175,22 +180,4 @@ function fileNameOf({ label, currentSerial }: ArchivedState): string {
   // Takes whole characters only.
   const { read } = new TextEncoder().encodeInto(stem, new Uint8Array(MAX_STEM_BYTES));
   return `${stem.slice(0, read) || 'state'}-${currentSerial}${ARCHIVE_FILE_EXTENSION}`;
-}
-
-function insertExportEvent(
-  db: Kysely<Database>,
-  request: CallerRequest,
-  state: Pick<ArchivedState, 'id' | 'label'>,
-  versionId: string | null,
-  payload: Readonly<Record<string, string | number>>,
-): Promise<void> {
-  const { namespace, principal } = request.caller;
-  return insertStateEvent(db, {
-    tenantId: namespace.tenantId,
-    kind: 'state_export',
-    stateId: state.id,
-    versionId,
-    actor: principal.actor,
-    payload: { ...payload, label: state.label, ...auditDetails(request) },
-  });
 }

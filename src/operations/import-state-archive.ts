@@ -87,6 +87,7 @@ export async function importStateArchive(
         label: destination.label,
         stateName: destination.name,
         stateId: null,
+        archiveSha256: file.sha256,
         requestId: request.requestId,
         idempotency: admission.idempotency,
       },

@@ -55,6 +55,8 @@ export interface NewOperation {
   /** The stored name of the state. */
   readonly stateName: string;
   readonly stateId: string | null;
+  /** The digest of the file an import was given; null for an export. */
+  readonly archiveSha256: string | null;
   readonly requestId: string;
   readonly idempotency: Idempotency | null;
 }
@@ -74,7 +76,7 @@ const now = sql<string>`clock_timestamp()`;
 /** Records an operation as PENDING; false when the caller used the idempotency key before. */
 export async function insertOperation(
   db: Kysely<Database>,
-  { principal, namespace }: Caller,
+  { principal, namespace, supportReason }: Caller,
   operation: NewOperation,
 ): Promise<boolean> {
   const inserted = await db
@@ -92,6 +94,8 @@ export async function insertOperation(
       actor: principal.actor,
       subject: principal.subject,
       request_id: operation.requestId,
+      support_reason: supportReason,
+      archive_sha256: operation.archiveSha256 === null ? null : Buffer.from(operation.archiveSha256, 'hex'),
       idempotency_key: operation.idempotency?.key ?? null,
       request_fingerprint: operation.idempotency?.fingerprint ?? null,
       lease_until: lease,
@@ -100,6 +104,36 @@ export async function insertOperation(
     .returning('id')
     .executeTakeFirst();
   return inserted !== undefined;
+}
+
+/** The first key of the advisory locks under which admissions are counted; the second tells callers apart. */
+const ADMISSION_LOCK = 0x6b6c7361;
+
+/**
+ * Lets the admissions of one caller in one environment pass one after another, until the transaction ends. Two callers
+ * whose hashes are equal wait for each other, and nothing worse.
+ */
+export async function lockAdmission(
+  db: Kysely<Database>,
+  { principal, namespace: { workspace, environment } }: Caller,
+): Promise<void> {
+  const key = JSON.stringify([workspace, environment, principal.subject]);
+  await sql`select pg_advisory_xact_lock(${ADMISSION_LOCK}::int, hashtext(${key}))`.execute(db);
+}
+
+/** How many operations of a caller are pending or running in an environment; those that were given up are not. */
+export async function countAtWork(db: Kysely<Database>, { principal, namespace }: Caller): Promise<number> {
+  const { count } = await db
+    .selectFrom('state_archive.operation')
+    .where('status', 'in', ['PENDING', 'RUNNING'])
+    .where('lease_until', '>=', now)
+    .where('tenant_id', '=', namespace.tenantId)
+    .where('workspace_id', '=', namespace.workspace)
+    .where('environment_id', '=', namespace.environment)
+    .where('subject', '=', principal.subject)
+    .select((select) => select.fn.countAll<string>().as('count'))
+    .executeTakeFirstOrThrow();
+  return Number(count);
 }
 
 /** The operation a caller's idempotency key stands for, and the fingerprint of the request it was first used with. */
@@ -212,21 +246,28 @@ export async function markSucceeded(db: Kysely<Database>, id: string, success: S
   }
 }
 
-/** Records that an operation failed, and why. */
+/**
+ * Records that an operation failed, and why: in its own row, and as an event among Kilolock's, `state_export` or
+ * `state_import` with the outcome `failed`. A failed import has no state to be an event of.
+ */
 export async function markFailed(db: Kysely<Database>, id: string, error: UserError): Promise<void> {
-  await db
-    .updateTable('state_archive.operation')
-    .set({
-      status: 'FAILED',
-      finished_at: now,
-      lease_until: null,
-      error_code: error.code,
-      error_message: error.message,
-      error_path: error.path === null ? null : [...error.path],
-    })
-    .where('id', '=', id)
-    .where('status', 'in', ['PENDING', 'RUNNING'])
-    .execute();
+  await sql`
+    with failed as (
+      update state_archive.operation
+      set status = 'FAILED', finished_at = ${now}, lease_until = null,
+        error_code = ${error.code}, error_message = ${error.message},
+        error_path = ${error.path === null ? null : [...error.path]}::text[]
+      where id = ${id} and status in ('PENDING', 'RUNNING')
+      returning *
+    )
+    insert into events (tenant_id, kind, state_id, actor, payload)
+    select tenant_id, case kind when 'EXPORT' then 'state_export' else 'state_import' end,
+      (select states.id from states where states.id = failed.state_id), actor,
+      jsonb_strip_nulls(jsonb_build_object(
+        'outcome', 'failed', 'error', error_code, 'archive_id', id, 'archive_digest', encode(archive_sha256, 'hex'),
+        'label', state_label, 'principal', subject, 'request_id', request_id, 'reason', support_reason))
+    from failed
+  `.execute(db);
 }
 
 const INTERRUPTED: UserError = {

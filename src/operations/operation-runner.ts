@@ -1,9 +1,11 @@
 import type { Logger } from 'pino';
 import type { KilolockDatabase } from '../database/connection.ts';
+import { describeError } from '../error-log.ts';
 import {
   failInterrupted,
   markFailed,
   markRunning,
+  type NewOperation,
   type OperationRecord,
   renewLeases,
 } from './operation-records.ts';
@@ -17,12 +19,15 @@ export interface JobContext {
   readonly report: (progress: Partial<OperationRecord['progress']>) => void;
 }
 
+/** What the log knows an operation by. */
+type OperationIds = Pick<NewOperation, 'id' | 'requestId'>;
+
 /** The work of one operation. */
 export interface OperationWork {
   /** Does it, and records its own success in the transaction that holds its effect. */
   readonly job: (context: JobContext) => Promise<void>;
-  /** Called once when it is over, with what is recorded of a failure, or null. */
-  readonly onEnd: (error: UserError | null) => Promise<void>;
+  /** Called once when it is over, however it ended. */
+  readonly onEnd: () => Promise<void>;
 }
 
 const HEARTBEAT_MS = 2_000;
@@ -64,25 +69,31 @@ export class OperationRunner {
   }
 
   /** Starts an operation that `database` records. A failure is recorded, never thrown. */
-  start(database: KilolockDatabase, operationId: string, work: OperationWork): void {
-    this.#progressIn(database).set(operationId, NO_PROGRESS);
-    const done = this.#run(database, operationId, work).finally(() => {
-      this.#jobs.delete(operationId);
-      this.#progressIn(database).delete(operationId);
+  start(database: KilolockDatabase, operation: OperationIds, work: OperationWork): void {
+    const { id } = operation;
+    this.#progressIn(database).set(id, NO_PROGRESS);
+    const done = this.#run(database, operation, work).finally(() => {
+      this.#jobs.delete(id);
+      this.#progressIn(database).delete(id);
     });
-    this.#jobs.set(operationId, done);
+    this.#jobs.set(id, done);
   }
 
   /** Runs an operation as a part of another, in that one's place. A failure is recorded, and thrown. */
-  async runWithin(database: KilolockDatabase, operationId: string, job: OperationWork['job']): Promise<void> {
-    this.#progressIn(database).set(operationId, NO_PROGRESS);
+  async runWithin(
+    database: KilolockDatabase,
+    operation: OperationIds,
+    job: OperationWork['job'],
+  ): Promise<void> {
+    const { id } = operation;
+    this.#progressIn(database).set(id, NO_PROGRESS);
     try {
-      await this.#work(database, operationId, job);
+      await this.#work(database, id, job);
     } catch (error) {
-      await markFailed(database.db, operationId, this.#tell(operationId, error));
+      await markFailed(database.db, id, this.#tell(operation, error));
       throw error;
     } finally {
-      this.#progressIn(database).delete(operationId);
+      this.#progressIn(database).delete(id);
     }
   }
 
@@ -105,21 +116,26 @@ export class OperationRunner {
     await Promise.all(this.#jobs.values());
   }
 
-  async #run(database: KilolockDatabase, operationId: string, { job, onEnd }: OperationWork): Promise<void> {
+  async #run(
+    database: KilolockDatabase,
+    operation: OperationIds,
+    { job, onEnd }: OperationWork,
+  ): Promise<void> {
+    const { id: operationId, requestId } = operation;
     await this.#turn();
     let failure: UserError | null = null;
     try {
       await this.#work(database, operationId, job);
     } catch (error) {
-      failure = this.#tell(operationId, error);
+      failure = this.#tell(operation, error);
     }
     // Each on its own: what an operation leaves behind goes although its failure could not be recorded.
-    for (const end of [
-      async () => failure && markFailed(database.db, operationId, failure),
-      () => onEnd(failure),
-    ]) {
+    for (const end of [async () => failure && markFailed(database.db, operationId, failure), onEnd]) {
       await end().catch((error: unknown) => {
-        this.#logger.error({ err: error, operationId }, 'the end of an operation could not be recorded');
+        this.#logger.error(
+          { error: describeError(error), operationId, requestId },
+          'the end of an operation could not be recorded',
+        );
       });
     }
     this.#running -= 1;
@@ -151,24 +167,29 @@ export class OperationRunner {
     this.#running += 1;
   }
 
-  #tell(operationId: string, error: unknown): UserError {
+  #tell({ id: operationId, requestId }: OperationIds, error: unknown): UserError {
     if (this.#abort.signal.aborted) return INTERRUPTED_BY_SHUTDOWN;
     const told = toUserError(error);
     if (told !== null) return told;
-    this.#logger.error({ err: error, operationId }, 'operation failed');
+    this.#logger.error({ error: describeError(error), operationId, requestId }, 'operation failed');
     return internal(operationId);
   }
 
   async #beat(): Promise<void> {
     this.#beats += 1;
     const isSweep = this.#beats % SWEEP_EVERY_BEATS === 1;
-    for (const database of new Set([...this.#atWork.keys(), ...(isSweep ? this.#openDatabases() : [])])) {
+    // A database without a connection is at rest, and would be kept from closing by being asked.
+    const swept = isSweep ? this.#openDatabases().filter(({ pool }) => pool.totalCount > 0) : [];
+    for (const database of new Set([...this.#atWork.keys(), ...swept])) {
       const progress = this.#progressIn(database);
       try {
         await renewLeases(database.db, progress);
         if (isSweep) await failInterrupted(database.db);
       } catch (error) {
-        this.#logger.warn({ err: error }, 'the records of running operations could not be renewed');
+        this.#logger.warn(
+          { error: describeError(error) },
+          'the records of running operations could not be renewed',
+        );
       }
       // Nothing of a database that is at rest is kept, so that it can be closed.
       if (progress.size === 0) this.#atWork.delete(database);

@@ -13,6 +13,8 @@ export interface ArchiveServices {
   readonly runner: OperationRunner;
   /** What an archive may cost to read. */
   readonly limits: ArchiveLimits;
+  /** How many exports and imports one subject may have pending or running in an environment. */
+  readonly maxOperationsPerPrincipal: number;
   /** How long a finished archive is kept. */
   readonly retentionSeconds: number;
 }

@@ -2,9 +2,11 @@ import { createHash } from 'node:crypto';
 import type { OperationKind } from '../database/types.ts';
 import type { Caller } from '../history/states.ts';
 import {
+  countAtWork,
   findByIdempotencyKey,
   type Idempotency,
   insertOperation,
+  lockAdmission,
   type NewOperation,
 } from './operation-records.ts';
 import type { OperationWork } from './operation-runner.ts';
@@ -69,7 +71,8 @@ export async function admitOperation(
  *
  * @returns the operation's id; that of the earlier one, and nothing was started, when the same request came in twice at
  *   the same moment.
- * @throws RequestRefusedError IDEMPOTENCY_KEY_REUSED when the key came in with another request at the same moment.
+ * @throws RequestRefusedError IDEMPOTENCY_KEY_REUSED when the key came in with another request at the same moment;
+ *   TOO_MANY_OPERATIONS when as many of the caller are pending or running in the environment as one may have.
  */
 export async function startOperation(
   services: ArchiveServices,
@@ -80,8 +83,8 @@ export async function startOperation(
 ): Promise<string> {
   const { runner } = services;
   let { id } = operation;
-  if (await insertOperation(caller.database.db, caller, operation)) {
-    runner.start(caller.database, id, work);
+  if (await recordWithinLimit(caller, operation, services.maxOperationsPerPrincipal)) {
+    runner.start(caller.database, operation, work);
   } else {
     const { kind, idempotency } = operation;
     const earlier = idempotency && (await findEarlier(caller, kind, idempotency));
@@ -90,6 +93,25 @@ export async function startOperation(
   }
   await runner.wait(id, options.waitSeconds * 1000);
   return id;
+}
+
+/**
+ * Records an operation unless the caller has too many at work. The rows are counted under a lock, so that replicas and
+ * requests of the same moment count each other's.
+ *
+ * @returns false when the idempotency key is taken.
+ */
+async function recordWithinLimit(caller: Caller, operation: NewOperation, maximum: number): Promise<boolean> {
+  return caller.database.db.transaction().execute(async (db) => {
+    await lockAdmission(db, caller);
+    if (!(await insertOperation(db, caller, operation))) return false;
+    // The new one is among them.
+    if ((await countAtWork(db, caller)) <= maximum) return true;
+    throw new RequestRefusedError(
+      'TOO_MANY_OPERATIONS',
+      `You have ${maximum} exports and imports pending or running in this environment, as many as one may. Nothing was started; ask again when one of them has ended.`,
+    );
+  });
 }
 
 function environmentOf({ namespace: { workspace, environment } }: Caller) {

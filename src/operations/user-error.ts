@@ -15,7 +15,8 @@ export type UserErrorCode =
   | 'OPERATION_INTERRUPTED'
   | 'STATE_AMBIGUOUS'
   | 'STATE_EMPTY'
-  | 'STATE_NOT_FOUND';
+  | 'STATE_NOT_FOUND'
+  | 'TOO_MANY_OPERATIONS';
 
 /** Something the caller can mend: what happened, where, and what to do. */
 export interface UserError {

@@ -3,8 +3,9 @@ import { type Kysely, sql } from 'kysely';
 import { v5 as uuidv5 } from 'uuid';
 import type { ArchivedState } from '../archive/model.ts';
 import type { Database } from '../database/types.ts';
-import { ensureTenant } from '../history/namespace.ts';
+import { possibleNames, selectStates } from '../history/namespace.ts';
 import {
+  alreadyExists,
   type Destination,
   lockPolicy,
   refuseArchivedNamesake,
@@ -133,7 +134,6 @@ export async function claimPlace(
     return;
   }
   const policy = lockPolicy(destination.namespace);
-  await ensureTenant(db, destination.namespace);
   await db
     .insertInto('states')
     .values({
@@ -155,11 +155,27 @@ export async function claimPlace(
         : { lifecycle_status: 'active' as const }),
     })
     .execute();
+  if (await hasTwin(db, destination, stateId)) throw alreadyExists(destination, 'since a moment ago');
   if (outcome === 'CREATED') {
     await keepRivalsOut(db, request, archived.lineage);
     await refuseArchivedNamesake(db, destination, archived.lineage);
     await refuseLineageInUse(db, request, archived.lineage, stateId);
   }
+}
+
+/** Whether an environment's own database holds the name in another form, or for another tenant: no constraint tells. */
+async function hasTwin(
+  db: Kysely<Database>,
+  { namespace, label }: Destination,
+  stateId: string,
+): Promise<boolean> {
+  if (!namespace.hasOwnDatabase) return false;
+  const twin = await selectStates(db, namespace)
+    .where('states.name', 'in', possibleNames(namespace, label))
+    .where('states.id', '<>', stateId)
+    .select('states.id')
+    .executeTakeFirst();
+  return twin !== undefined;
 }
 
 async function refuseLineageInUse(

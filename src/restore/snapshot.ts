@@ -6,7 +6,7 @@ import {
   microsecondTime,
 } from '../database/connection.ts';
 import type { Database } from '../database/types.ts';
-import { ensureTenant, possibleNames, StateAmbiguousError, selectStates } from '../history/namespace.ts';
+import { possibleNames, StateAmbiguousError, selectStates } from '../history/namespace.ts';
 import { findLockHolders } from '../history/versions.ts';
 import { readStateDocument, type StateDocument } from '../terraform/document.ts';
 import { UnsupportedStateDocumentError } from '../terraform/errors.ts';
@@ -131,7 +131,6 @@ async function insertOrLock(
     .select(['name', 'tenant_id as tenantId'])
     .execute();
   if (names.length > 1) throw new StateAmbiguousError(label);
-  await ensureTenant(db, namespace);
   const policy = lockPolicy(namespace);
   return db
     .insertInto('states')

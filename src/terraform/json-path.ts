@@ -9,7 +9,7 @@ import {
   QUOTE,
 } from './json-bytes.ts';
 
-/** Keys shown below Terraform's own structure are cut to this many characters: a key can be a secret. */
+/** Keys that Terraform did not choose are cut to this many characters. */
 const MAX_KEY_LENGTH = 64;
 const MAX_SEGMENTS = 40;
 
@@ -105,10 +105,21 @@ function render(segments: readonly (string | number)[]): string {
     if (depth === MAX_SEGMENTS) return `${path}…`;
     if (typeof segment === 'number') path += `[${segment}]`;
     else if (isStructural(segments, depth, segment)) path += `.${segment}`;
+    else if (!isNameInSchema(segments, depth)) path += '[…]';
     else if (segment.length <= MAX_KEY_LENGTH) path += `[${JSON.stringify(segment)}]`;
     else path += `[${JSON.stringify(`${segment.slice(0, MAX_KEY_LENGTH)}…`)}]`;
   }
   return path;
+}
+
+/**
+ * Whether a key names an output, an attribute or a field of Terraform's own objects. Those further down are keys of
+ * maps that authors fill: they are contents of the state, and may be as secret as its values.
+ */
+function isNameInSchema(segments: readonly (string | number)[], depth: number): boolean {
+  if (depth === 0) return true;
+  if (segments[0] === 'outputs') return depth <= 2;
+  return segments[0] === 'resources' && (depth <= 4 || (depth === 5 && segments[4] === 'attributes'));
 }
 
 /** Whether Terraform itself chose this key, rather than a provider or an author. */

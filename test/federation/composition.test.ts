@@ -100,7 +100,15 @@ describe('the SDL a gateway is given', () => {
   test('uses directives under their canonical names alone', () => {
     const used = new Set<string>();
     visit(subgraph, { Directive: ({ name }) => void used.add(name.value) });
-    expect([...used].sort()).toEqual(['key', 'link', 'requiresScopes', 'shareable', 'specifiedBy']);
+    expect([...used].sort()).toEqual([
+      'cost',
+      'key',
+      'link',
+      'listSize',
+      'requiresScopes',
+      'shareable',
+      'specifiedBy',
+    ]);
     const [link] = subgraph.definitions;
     expect(JSON.stringify(link)).toContain('https://specs.apollo.dev/federation/v2.9');
     // An import under another name is an object, { name, as }.

@@ -281,7 +281,7 @@ describe('errors', () => {
         message:
           'Variable "$input" is invalid at "input.count": expected a value of type "Int". ' +
           'Variable "$input" is invalid at "input.policy": expected one of REFUSE, OVERWRITE.',
-        extensions: { code: 'BAD_USER_INPUT' },
+        extensions: { code: 'BAD_USER_INPUT', requestId: answer.headers['x-request-id'] },
       },
     ]);
   });

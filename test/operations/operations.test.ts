@@ -63,13 +63,17 @@ async function busyRunner(): Promise<{ runner: OperationRunner; free: () => void
   const runner = newRunner(backend.database, 1);
   const [begun, freed] = [gate(), gate()];
   const blocker = await recordImport(backend.database, caller, 'blocker');
-  runner.start(backend.database, blocker, {
-    job: async () => {
-      begun.open();
-      await freed.opened;
+  runner.start(
+    backend.database,
+    { id: blocker, requestId: 'request-1' },
+    {
+      job: async () => {
+        begun.open();
+        await freed.opened;
+      },
+      onEnd: async () => {},
     },
-    onEnd: async () => {},
-  });
+  );
   await begun.opened;
   return { runner, free: freed.open };
 }
@@ -391,17 +395,21 @@ describe('waiting', () => {
       [1, 2, 3, 4, 5].map((n) => recordImport(backend.database, caller, `work-${n}`)),
     );
     for (const id of ids) {
-      runner.start(backend.database, id, {
-        job: async () => {
-          atWork += 1;
-          most = Math.max(most, atWork);
-          if (atWork === 2) both.open();
-          await both.opened;
-          await backend.database.pool.query('select 1');
-          atWork -= 1;
+      runner.start(
+        backend.database,
+        { id, requestId: 'request-1' },
+        {
+          job: async () => {
+            atWork += 1;
+            most = Math.max(most, atWork);
+            if (atWork === 2) both.open();
+            await both.opened;
+            await backend.database.pool.query('select 1');
+            atWork -= 1;
+          },
+          onEnd: async () => {},
         },
-        onEnd: async () => {},
-      });
+      );
     }
     await Promise.all(ids.map((id) => runner.wait(id, 25_000)));
     expect([atWork, most]).toEqual([0, 2]);
@@ -506,13 +514,13 @@ describe('an archive past its time', () => {
     const [kept, gone] = [await runExport(backend, caller, 'app'), await runExport(backend, caller, 'app')];
     const reader = { subject: caller.principal.subject, publicUrl: 'http://localhost' };
     const token = tokenOf(await downloadUrl(backend.services, gone, reader));
-    expect(await openArchive(backend.services, gone.id, token)).not.toBeNull();
+    expect(await openArchive(backend.services, gone.id, token, 'request-1')).not.toBeNull();
 
     await expire(gone.id);
     const read = await operationOf(backend, caller, gone.id);
     expect(read).toMatchObject({ status: 'EXPIRED', archive: { sha256: gone.archive?.sha256 } });
     expect(await downloadUrl(backend.services, read, reader)).toBeNull();
-    expect(await openArchive(backend.services, gone.id, token)).toBeNull();
+    expect(await openArchive(backend.services, gone.id, token, 'request-1')).toBeNull();
 
     await removeExpiredArchives(backend.services);
     const { archives } = await storedFiles(backend);
@@ -574,14 +582,18 @@ describe('files', () => {
     });
     const runner = newRunner(backend.database);
     let ended = 0;
-    runner.start({ ...backend.database, db: failing.db, pool: failing.pool }, randomUUID(), {
-      job: async () => {
-        throw new Error('the work failed');
+    runner.start(
+      { ...backend.database, db: failing.db, pool: failing.pool },
+      { id: randomUUID(), requestId: 'request-1' },
+      {
+        job: async () => {
+          throw new Error('the work failed');
+        },
+        onEnd: async () => {
+          ended += 1;
+        },
       },
-      onEnd: async () => {
-        ended += 1;
-      },
-    });
+    );
     await runner.close();
     expect(ended).toBe(1);
   });
@@ -640,6 +652,27 @@ describe('shutting down', () => {
     expect(operation).toMatchObject({ status: 'FAILED', error: { code: 'OPERATION_INTERRUPTED' } });
     expect(await countRows(backend.database, ['public'])).toEqual(before);
     expect((await storedFiles(backend)).staging).toEqual([]);
+    const { rows } = await backend.database.pool.query(
+      `select kind, state_id, actor, payload from events where payload ->> 'archive_id' = $1`,
+      [operation.id],
+    );
+    // The one row a failure leaves: who failed with which file, in which request, and why.
+    expect(rows.map(({ payload, ...row }) => ({ ...row, payload: JSON.parse(payload) }))).toEqual([
+      {
+        kind: 'state_import',
+        state_id: null,
+        actor: caller.principal.actor,
+        payload: {
+          outcome: 'failed',
+          error: 'OPERATION_INTERRUPTED',
+          archive_id: operation.id,
+          archive_digest: expect.stringMatching(/^[0-9a-f]{64}$/),
+          label: operation.label,
+          principal: caller.principal.subject,
+          request_id: 'request-1',
+        },
+      },
+    ]);
   });
 
   test('ends what waits for its turn without beginning it', async () => {

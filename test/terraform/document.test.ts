@@ -421,10 +421,12 @@ describe('what a refusal shows', () => {
     ).not.toContain(VALUE_THAT_MUST_NOT_LEAK);
   });
 
-  test('is 64 characters of a key that Terraform did not choose', () => {
+  test('is 64 characters of the name of an attribute, and nothing of the keys of maps, which are contents', () => {
     const key = 'k'.repeat(64);
-    const { path } = refusal(stateText(`{"attributes": {"a": {"${key}secret": [1, {"it's": "\\u0000"}]}}}`));
-    expect(path).toBe(`$.resources[0].instances[0].attributes["a"]["${key}…"][1]["it's"]`);
+    const { path } = refusal(
+      stateText(`{"attributes": {"${key}more": {"secret": [1, {"it's": "\\u0000"}]}}}`),
+    );
+    expect(path).toBe(`$.resources[0].instances[0].attributes["${key}…"][…][1][…]`);
   });
 
   test('is a path of bounded length', () => {

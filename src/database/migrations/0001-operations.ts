@@ -47,6 +47,7 @@ const statements = [
       archive_object_key text,
       report jsonb,
       replaced_operation_id uuid,
+      support_reason text,
       error_code text,
       error_message text,
       error_path text[]

@@ -21,7 +21,9 @@ export const Query: QueryResolvers = {
     requirePermission(reader, 'state.read');
     const { caller } = reader;
     const labelPrefix = filter?.namePrefix ?? '';
-    const states = await listStates(caller.database.db, caller, { labelPrefix, after, limit });
+    const states = await listStates(caller.database.db, caller, { labelPrefix, after, limit }).catch(
+      tellStateProblems,
+    );
     return connectionOf(states.map(readBy(reader)), page, ({ record }) => record.label);
   },
 

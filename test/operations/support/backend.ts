@@ -47,6 +47,7 @@ export async function openBackend(): Promise<Backend> {
     links: await loadOrCreateLinkSigner(directory),
     runner: newRunner(database),
     limits: DEFAULT_ARCHIVE_LIMITS,
+    maxOperationsPerPrincipal: 100,
     retentionSeconds: 3600,
   };
   return {

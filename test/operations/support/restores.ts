@@ -36,6 +36,7 @@ export async function recordImport({ db }: KilolockDatabase, caller: Caller, lab
     label,
     stateName: caller.namespace.namePrefix + label,
     stateId: null,
+    archiveSha256: null,
     requestId: 'request-1',
     idempotency: null,
   });

@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import { GraphQLError } from 'graphql';
-import { describeError } from '../../src/http/error-log.ts';
+import { describeError } from '../src/error-log.ts';
 
 test('what may be logged of an error is its type, message, code, frames and causes', () => {
   const cause = Object.assign(new TypeError('cause'), { code: 'ECONNRESET' });
@@ -24,6 +24,36 @@ test('rows, queries, passwords and link tokens stay out', () => {
   expect(text).toContain('postgresql://***@db/kilolock');
   expect(text).toContain('?token=***&a=1');
 });
+
+test.each([
+  [
+    'PostgreSQL quotes a value',
+    Object.assign(new Error('invalid input syntax for type bigint: "SEC"RET"'), { code: '22P02' }),
+    'invalid input syntax for type bigint: "…"',
+  ],
+  ['JSON.parse quotes a text', jsonProblem('{"password": SECRET}'), undefined],
+  [
+    'a file system names a file',
+    Object.assign(new Error("ENOENT: no such file or directory, rename '/SECRET/a' -> '/SECRET/b'"), {
+      code: 'ENOENT',
+      syscall: 'rename',
+      path: '/SECRET/a',
+    }),
+    "ENOENT: no such file or directory, rename '…'",
+  ],
+])('where %s, the message stays without it', (_name, error, message) => {
+  const described = describeError(error);
+  expect(JSON.stringify(described)).not.toContain('SEC');
+  if (message !== undefined) expect(described.message).toBe(message);
+});
+
+function jsonProblem(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    return error;
+  }
+}
 
 test('a value thrown that is no error is not logged', () => {
   expect(JSON.stringify(describeError('SECRET'))).not.toContain('SECRET');

@@ -16,8 +16,8 @@ const LINK_TOKEN = /([?&]token=)[^\s&"']*/gi;
 
 /**
  * Picks from an error what may be logged: its type, message, code, stack and causes. The rest is left out, because
- * errors of drivers carry rows (`detail`, `where`) and errors of GraphQL carry the whole query. Credentials in URLs
- * and link tokens are blotted out.
+ * errors of drivers carry rows (`detail`, `where`) and errors of GraphQL carry the whole query. Blotted out of messages
+ * are credentials in URLs, link tokens, the values PostgreSQL and JSON parsers quote, and the paths of files.
  */
 export function describeError(error: unknown, depth = 0): LoggedError {
   const origin = originalError(error);
@@ -33,7 +33,7 @@ export function describeError(error: unknown, depth = 0): LoggedError {
   const code = 'code' in origin && typeof origin.code === 'string' ? origin.code : undefined;
   return {
     type: origin.name,
-    message: blotSecrets(origin.message).slice(0, MAX_MESSAGE_LENGTH),
+    message: safeMessage(origin, code).slice(0, MAX_MESSAGE_LENGTH),
     code,
     // The stack repeats the message, which may be long: only its frames are kept.
     stack: origin.stack
@@ -50,6 +50,15 @@ export function originalError(error: unknown): unknown {
   let origin = error;
   while (origin instanceof GraphQLError && origin.originalError) origin = origin.originalError;
   return origin;
+}
+
+/** A message without the parts that repeat what the failing code was given. */
+function safeMessage(error: Error, code: string | undefined): string {
+  const message = blotSecrets(error.message);
+  // "Data exception" (PostgreSQL, appendix A): the messages quote the value. So do those of JSON.parse.
+  const quotesValue = error instanceof SyntaxError || /^22[0-9A-Z]{3}$/.test(code ?? '');
+  if (quotesValue) return message.replace(/"[\s\S]*"/, '"…"');
+  return 'syscall' in error && 'path' in error ? message.replace(/'[\s\S]*'/, "'…'") : message;
 }
 
 /** Blots credentials in URLs and link tokens out of a text for the log. */

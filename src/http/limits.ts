@@ -1,0 +1,76 @@
+import type { ApolloServerPlugin } from '@apollo/server';
+import { GraphQLError } from 'graphql';
+import { costOfOperation } from './limits-cost.ts';
+import { countRepresentations, fragmentsOf, measureOperation } from './limits-document.ts';
+
+/** The most tokens a GraphQL document may have; parsing stops there. */
+export const MAX_DOCUMENT_TOKENS = 4_000;
+
+/** What one GraphQL operation may ask for. Each is checked before anything of it runs. */
+export const QUERY_LIMITS = {
+  /** How deep fields nest, introspection aside, whose nesting graphql-js bounds itself. */
+  depth: 12,
+  /** Fields in all, those of a fragment as often as it is spread. */
+  selections: 1_000,
+  aliases: 30,
+  directives: 50,
+  /** Fields of `Query`. */
+  rootFields: 20,
+  /** Fields of `Mutation`, which run one after another. */
+  mutationFields: 5,
+  /** References in `_entities`, in all. */
+  representations: 100,
+  /** The cost by `@cost` and `@listSize` of the schema. */
+  cost: 10_000,
+} as const;
+
+/** What a refusal calls each limit. */
+const NAMES: Readonly<Record<keyof typeof QUERY_LIMITS, string>> = {
+  depth: 'levels of nested fields',
+  selections: 'fields, counted through fragments',
+  aliases: 'aliases',
+  directives: 'directives',
+  rootFields: 'root fields',
+  mutationFields: 'mutation fields',
+  representations: 'entity representations',
+  cost: 'points of cost',
+};
+
+/**
+ * Refuses operations that ask for more than {@link QUERY_LIMITS}, before they run: one error with the code
+ * QUERY_TOO_LARGE, the limit's name and its maximum.
+ */
+export function queryLimitsPlugin(): ApolloServerPlugin {
+  return {
+    async requestDidStart() {
+      return {
+        async didResolveOperation({ schema, document, operation, request }) {
+          if (operation === undefined) return;
+          const fragments = fragmentsOf(document);
+          const { depth, selections, aliases, directives, rootFields } = measureOperation(
+            operation,
+            fragments,
+          );
+          // First what bounds the work of counting the rest.
+          refuseAbove('selections', selections);
+          refuseAbove('depth', depth);
+          refuseAbove('aliases', aliases);
+          refuseAbove('directives', directives);
+          refuseAbove(operation.operation === 'mutation' ? 'mutationFields' : 'rootFields', rootFields);
+          const variables = request.variables ?? {};
+          refuseAbove('representations', countRepresentations(operation, fragments, variables));
+          refuseAbove('cost', costOfOperation(schema, operation, fragments, variables));
+        },
+      };
+    },
+  };
+}
+
+function refuseAbove(limit: keyof typeof QUERY_LIMITS, found: number): void {
+  const maximum = QUERY_LIMITS[limit];
+  if (found <= maximum) return;
+  throw new GraphQLError(
+    `The operation asks for too much: ${found} ${NAMES[limit]}, and ${maximum} are accepted. Ask for less, or in several requests.`,
+    { extensions: { code: 'QUERY_TOO_LARGE', limit, maximum, http: { status: 400 } } },
+  );
+}

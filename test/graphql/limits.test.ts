@@ -1,0 +1,250 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { getIntrospectionQuery } from 'graphql';
+import { MAX_DOCUMENT_TOKENS, QUERY_LIMITS } from '../../src/http/limits.ts';
+import { startTestService, type TestService } from '../support/service.ts';
+import { postHistory } from './support/states.ts';
+
+const MAX_OPERATIONS = 2;
+
+let service: TestService;
+
+beforeAll(async () => {
+  service = await startTestService({ MAX_OPERATIONS_PER_PRINCIPAL: String(MAX_OPERATIONS) });
+  for (const label of ['app', 'db', 'net']) await postHistory(service.database, null, label, [{}]);
+});
+
+afterAll(() => service.stop());
+
+/** Answers `count` levels deep, of which the last is a scalar. */
+function nested(count: number): string {
+  const levels = Array.from(
+    { length: count - 2 },
+    (_, index) => ['status', 'lastExport', 'stateArchive'][index % 3],
+  );
+  return `{ stateArchive(name: "app") { ${levels.map((name) => `${name} { `).join('')} __typename ${'} '.repeat(count - 2)} } }`;
+}
+
+function times(count: number, text: (index: number) => string): string {
+  return Array.from({ length: count }, (_, index) => text(index)).join(' ');
+}
+
+const exporting = (index: number) =>
+  `m${index}: exportStateArchive(input: { name: "none" }) { userErrors { code } }`;
+
+describe('a query at its limit is answered, and one beyond it costs nothing', () => {
+  test.each<[keyof typeof QUERY_LIMITS, (count: number) => string]>([
+    ['depth', nested],
+    [
+      'selections',
+      // 20 states, 20 spreads, 20 times 48 fields; graphql-js itself gives up on a thousand fields of one name.
+      (count) => `{
+        ${times(20, (index) => `a${index}: stateArchive(name: "app") { ...F ${index < count - 1000 ? 'id' : ''} }`)}
+      } fragment F on StateArchive { ${times(48, () => 'id')} }`,
+    ],
+    ['aliases', (count) => `{ stateArchive(name: "app") { ${times(count, (index) => `a${index}: id`)} } }`],
+    [
+      'directives',
+      (count) => `{ stateArchive(name: "app") { ${times(count, () => 'id @include(if: true)')} } }`,
+    ],
+    ['rootFields', (count) => `{ ${times(count, (index) => `a${index}: __typename`)} }`],
+    ['mutationFields', (count) => `mutation { ${times(count, exporting)} }`],
+    [
+      'representations',
+      (count) => `{
+        a: _entities(representations: [${times(count - 1, () => '{ __typename: "State", id: "x" }')}]) { __typename }
+        b: _entities(representations: [{ __typename: "State", id: "x" }]) { __typename }
+      }`,
+    ],
+    // A version with its raw state is 251: 39 of them fit.
+    [
+      'cost',
+      (count) =>
+        `{ stateArchive(name: "app") { versions(first: ${count === QUERY_LIMITS.cost ? 39 : 40}) { nodes { rawState } } } }`,
+    ],
+  ])('%s', async (limit, query) => {
+    const maximum = QUERY_LIMITS[limit];
+    const fitting = await service.ask(query(maximum));
+    expect(fitting.errors).toEqual([]);
+    let beyond = await service.ask('{ __typename }');
+    const statements = await service.statementsOf(async () => {
+      beyond = await service.ask(query(maximum + 1));
+    });
+    expect(beyond.status).toBe(400);
+    expect(beyond.errors).toMatchObject([{ extensions: { code: 'QUERY_TOO_LARGE', limit, maximum } }]);
+    expect(statements).toEqual([]);
+    // The second time its document is known, and its size is still not accepted.
+    expect((await service.ask(query(maximum + 1))).text).toBe(beyond.text);
+  });
+});
+
+describe('references given by variable', () => {
+  const query = 'query ($r: [_Any!]!) { _entities(representations: $r) { __typename } }';
+  const references = (count: number) =>
+    Array.from({ length: count }, () => ({ __typename: 'State', id: 'x' }));
+
+  test('are counted as those in the document are', async () => {
+    const maximum = QUERY_LIMITS.representations;
+    expect((await service.ask(query, { variables: { r: references(maximum) } })).errors).toEqual([]);
+    const { errors } = await service.ask(query, { variables: { r: references(maximum + 1) } });
+    expect(errors).toMatchObject([{ extensions: { code: 'QUERY_TOO_LARGE', limit: 'representations' } }]);
+  });
+
+  test('make a query dear that asks much of each', async () => {
+    const dear = `query ($r: [_Any!]!) { _entities(representations: $r) {
+      ... on StateArchive { versions(first: 100) { nodes { changes { added } } } } } }`;
+    expect((await service.ask(dear, { variables: { r: references(10) } })).errors).toEqual([]);
+    const { errors } = await service.ask(dear, { variables: { r: references(50) } });
+    expect(errors).toMatchObject([{ extensions: { code: 'QUERY_TOO_LARGE', limit: 'cost' } }]);
+  });
+});
+
+test.each([
+  [
+    'the introspection query of a playground',
+    getIntrospectionQuery({ specifiedByUrl: true, inputValueDeprecation: true }),
+  ],
+  ['the question a gateway composes from', '{ _service { sdl } }'],
+])('%s passes', async (_name, query) => {
+  expect((await service.ask(query)).errors).toEqual([]);
+});
+
+test('a document of too many tokens is not parsed to its end', async () => {
+  const { status, errors } = await service.ask(`{ ${'__typename '.repeat(MAX_DOCUMENT_TOKENS)} }`);
+  expect(status).toBe(400);
+  expect(errors).toMatchObject([{ extensions: { code: 'GRAPHQL_PARSE_FAILED' } }]);
+});
+
+test('every error of an answer has the request id, and the log has the request under it', async () => {
+  const queries = [
+    '{ nothing }',
+    '{',
+    'query ($n: Int) { stateArchives(first: $n) { nodes { id } } }',
+    '{ a: stateArchives(first: 0) { nodes { id } } }',
+    '{ stateArchive(name: "app") { version(serial: "1") { rawState } versions(first: 0) { totalCount } } }',
+    nested(QUERY_LIMITS.depth + 1),
+    'query A { __typename } query B { __typename }',
+  ];
+  const token = await service.token({ scopes: ['state.read'] });
+  for (const [authorization, query] of [
+    ...queries.map((each) => [`Bearer ${token}`, each]),
+    ['Bearer nobody', '{ __typename }'],
+  ] as const) {
+    const response = await fetch(`${service.url}/graphql`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', authorization },
+      body: JSON.stringify({ query, variables: { n: 'many' } }),
+    });
+    const { errors } = (await response.json()) as { errors: { extensions: { requestId?: string } }[] };
+    const requestId = response.headers.get('x-request-id');
+    expect(errors.length).toBeGreaterThan(0);
+    expect(errors.map(({ extensions }) => extensions.requestId)).toEqual(errors.map(() => requestId));
+    expect(service.log.filter((line) => line.includes(`"requestId":"${requestId}"`))).not.toEqual([]);
+  }
+});
+
+describe('the exports and imports of one caller', () => {
+  const query = `mutation ($name: String!, $key: String) {
+    exportStateArchive(input: { name: $name, waitSeconds: 0, idempotencyKey: $key }) {
+      operation { id status } userErrors { code message path }
+    }
+  }`;
+  interface Started {
+    readonly exportStateArchive: {
+      readonly operation: { readonly id: string; readonly status: string } | null;
+      readonly userErrors: readonly { readonly code: string }[];
+    };
+  }
+
+  async function start(name: string, options: { key?: string; subject?: string } = {}) {
+    const token = await service.token(options.subject === undefined ? {} : { subject: options.subject });
+    const variables = { name, key: options.key ?? null };
+    const { data } = await service.ask<Started>(query, { token, variables });
+    const { operation, userErrors } = data.exportStateArchive;
+    return operation?.id ?? userErrors.map(({ code }) => code).join();
+  }
+
+  async function records(): Promise<number> {
+    const { rows } = await service.database.pool.query(
+      'select count(*)::int as count from state_archive.operation',
+    );
+    return rows[0].count;
+  }
+
+  /** Runs `work` while no export gets to read a version; afterwards all of them have ended. */
+  async function whileExportsWait(work: () => Promise<void>): Promise<void> {
+    const client = await service.database.pool.connect();
+    try {
+      await client.query('begin');
+      await client.query('lock table state_versions in access exclusive mode');
+      await work();
+    } finally {
+      await client.query('rollback');
+      client.release();
+    }
+    for (;;) {
+      const { rows } = await service.database.pool.query(
+        `select 1 from state_archive.operation where status in ('PENDING', 'RUNNING') and lease_until > now()`,
+      );
+      if (rows.length === 0) return;
+      await new Promise((next) => setTimeout(next, 10));
+    }
+  }
+
+  const ID = /^[0-9a-f-]{36}$/;
+
+  test('are refused beyond the limit before there is a record, and accepted again when one has ended', async () => {
+    await whileExportsWait(async () => {
+      expect(await start('app')).toMatch(ID);
+      expect(await start('db')).toMatch(ID);
+      const before = await records();
+      expect(await start('net')).toBe('TOO_MANY_OPERATIONS');
+      expect(await records()).toBe(before);
+    });
+    expect(await start('net', { subject: 'alice@test' })).toMatch(ID);
+    await whileExportsWait(async () => {});
+  });
+
+  test('are counted for each subject by itself', async () => {
+    await whileExportsWait(async () => {
+      await start('app');
+      await start('db');
+      expect(await start('net', { subject: 'bob@test' })).toMatch(ID);
+    });
+  });
+
+  test('that an idempotency key stands for are found at the limit too', async () => {
+    await whileExportsWait(async () => {
+      const first = await start('app', { key: 'once' });
+      await start('db');
+      expect(await start('app', { key: 'once' })).toBe(first);
+    });
+  });
+
+  test('that begin at the same moment are counted one after another', async () => {
+    await whileExportsWait(async () => {
+      const outcomes = await Promise.all(Array.from({ length: 8 }, () => start('app')));
+      expect(outcomes.filter((outcome) => ID.test(outcome))).toHaveLength(MAX_OPERATIONS);
+      expect(outcomes.filter((outcome) => outcome === 'TOO_MANY_OPERATIONS')).toHaveLength(
+        8 - MAX_OPERATIONS,
+      );
+    });
+  });
+
+  test('count wherever they run, until their process has not been heard of for the length of its lease', async () => {
+    const insert = `insert into state_archive.operation
+      (kind, status, tenant_id, workspace_id, environment_id, state_name, state_label, actor, subject, lease_until)
+      select 'IMPORT', 'RUNNING', tenant_id, workspace_id, environment_id, 'x', 'x', actor, subject, now() + $1::interval
+      from state_archive.operation where subject = 'alice@test' limit 1 returning id`;
+    const elsewhere: string[] = [];
+    for (let index = 0; index < MAX_OPERATIONS; index += 1) {
+      const { rows } = await service.database.pool.query(insert, ['1 minute']);
+      elsewhere.push(rows[0].id);
+    }
+    expect(await start('app')).toBe('TOO_MANY_OPERATIONS');
+    await service.database.pool.query(
+      `update state_archive.operation set lease_until = now() - interval '1 second' where id = any($1)`,
+      [elsewhere],
+    );
+    expect(await start('app')).toMatch(ID);
+  });
+});
