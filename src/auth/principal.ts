@@ -73,10 +73,12 @@ export interface Principal {
 /** The environment of a self-hosted Kilolock: the seeded one of the zero tenant (data model 0.4). */
 const SELF_HOSTED: Environment = { workspace: 'ws_000000000000', environment: 'env_000000000000' };
 
-/** The reach of a credential that is for one environment; null stands for the self-hosted one. */
-function ownReach({ workspace, environment }: Pick<Principal, 'workspace' | 'environment'>): Reach {
-  if (workspace === null || environment === null) return { kind: 'environment', ...SELF_HOSTED };
-  return { kind: 'environment', workspace, environment };
+/** The principal's own environment by its public ids, the self-hosted one included. */
+export function ownEnvironment({
+  workspace,
+  environment,
+}: Pick<Principal, 'workspace' | 'environment'>): Environment {
+  return workspace === null || environment === null ? SELF_HOSTED : { workspace, environment };
 }
 
 /**
@@ -89,7 +91,9 @@ function ownReach({ workspace, environment }: Pick<Principal, 'workspace' | 'env
  */
 export function mayIn(principal: Principal, scope: Scope, environment: Environment): boolean {
   if (!principal.scopes.has(scope)) return false;
-  const grants = principal.grants ?? [{ scopes: principal.scopes, reach: ownReach(principal) }];
+  const grants = principal.grants ?? [
+    { scopes: principal.scopes, reach: { kind: 'environment' as const, ...ownEnvironment(principal) } },
+  ];
   return grants.some(({ scopes, reach }) => scopes.has(scope) && reaches(reach, environment));
 }
 

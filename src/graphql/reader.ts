@@ -1,6 +1,6 @@
 import { GraphQLError } from 'graphql';
 import type { Logger } from 'pino';
-import { mayIn, type Principal } from '../auth/principal.ts';
+import { mayIn, ownEnvironment, type Principal } from '../auth/principal.ts';
 import { type Caller, may } from '../history/states.ts';
 import type { OpenEnvironment } from '../operations/environments.ts';
 import type { ArchiveServices } from '../operations/services.ts';
@@ -24,7 +24,6 @@ export interface ReaderRequest {
 }
 
 const MAX_REASON_LENGTH = 500;
-const SELF_HOSTED = { workspace: 'ws_000000000000', environment: 'env_000000000000' };
 
 /**
  * Makes the function that opens environments for one request: the one a scope names, or the caller's own. Each is opened
@@ -59,11 +58,6 @@ async function openReader(request: ReaderRequest, scope: StateScopeInput | null)
   const caller: Caller = { principal, ...environment, supportReason };
   if (supportReason !== null) await recordSupportAccess(request, caller, supportReason);
   return { caller, loaders: createLoaders(caller) };
-}
-
-/** The environment a label is looked up in when a request names none. */
-function ownEnvironment({ workspace, environment }: Principal) {
-  return workspace === null || environment === null ? SELF_HOSTED : { workspace, environment };
 }
 
 function mayDoAnything(principal: Principal, { namespace }: OpenEnvironment): boolean {

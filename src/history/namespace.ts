@@ -1,4 +1,5 @@
 import { type Kysely, sql } from 'kysely';
+import { SELF_HOSTED_TENANT_ID } from '../database/kilolock-schema.ts';
 import type { Database } from '../database/types.ts';
 
 /**
@@ -30,7 +31,6 @@ export interface StateNamespace {
 /** A workspace and an environment by their public ids; null stands for the self-hosted tenant. */
 export type NamespaceSelector = { readonly workspace: string; readonly environment: string } | null;
 
-const SELF_HOSTED_TENANT = '00000000-0000-0000-0000-000000000000';
 const SELF_HOSTED_ENVIRONMENT = 'env_000000000000';
 
 /** A label is stored more than once in an environment's own database, and nobody can tell which is meant. */
@@ -102,7 +102,7 @@ function selectEnvironment(db: Kysely<Database>, selector: NamespaceSelector) {
     .where(sql<boolean>`(coalesce(environments.database_dsn, '') = '' or environments.status = 'ready')`);
   return selector === null
     ? environments
-        .where('tenants.id', '=', SELF_HOSTED_TENANT)
+        .where('tenants.id', '=', SELF_HOSTED_TENANT_ID)
         .where('environments.env_public_id', '=', SELF_HOSTED_ENVIRONMENT)
     : environments
         .where('tenants.workspace_id', '=', selector.workspace)

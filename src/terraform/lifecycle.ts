@@ -1,15 +1,5 @@
 import type { ProjectedResource } from './projection.ts';
 
-/** One row of `resources`: an address between the version that brought it and the one that ended it. */
-export interface ResourceSpan {
-  readonly address: string;
-  /** Serial of the version in which this content first appeared. */
-  readonly createSerial: bigint;
-  /** Serial of the version in which it was gone or different; null while it is open. */
-  readonly deleteSerial: bigint | null;
-  readonly resource: ProjectedResource;
-}
-
 /**
  * Which resource rows open and close at each version of one state (data model 3.7).
  *
