@@ -467,16 +467,18 @@ type OperationsQuery = ReturnType<typeof selectOperations>;
 type OperationRow =
   OperationsQuery extends SelectQueryBuilder<infer _Tables, infer _Table, infer Row> ? Row : never;
 
+/** Whoever may read the states of an environment sees what was done with them; whoever may not, what they did themselves. */
 async function readVisible(
   db: Kysely<Database>,
   caller: Caller,
   narrow: (query: OperationsQuery) => OperationsQuery,
 ): Promise<OperationRecord[]> {
-  if (!(['state.read', 'state.export', 'state.import'] as const).some((scope) => may(caller, scope)))
-    return [];
+  const mayRead = may(caller, 'state.read');
+  if (!mayRead && !may(caller, 'state.export') && !may(caller, 'state.import')) return [];
   const { principal, namespace } = caller;
   const query = narrow(
     selectOperations(db)
+      .$if(!mayRead, (own) => own.where('operation.subject', '=', principal.subject))
       .where('operation.tenant_id', '=', namespace.tenantId)
       .where('operation.workspace_id', '=', namespace.workspace)
       .where('operation.environment_id', '=', namespace.environment),

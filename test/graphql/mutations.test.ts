@@ -329,6 +329,14 @@ describe('an import', () => {
         path: ['name'],
       },
     ]);
+    // Not a row says so: the log does.
+    const noted = service.log.map((line) => JSON.parse(line)).filter(({ msg }) => msg === 'refused');
+    expect(noted.at(-1)).toMatchObject({
+      mutation: 'importStateArchive',
+      code: 'STATE_ALREADY_EXISTS',
+      requestId: expect.any(String),
+      subject: expect.any(String),
+    });
   });
 
   test('of a lineage that is live already is refused unless it is asked for by name', async () => {

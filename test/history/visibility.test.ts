@@ -217,6 +217,24 @@ describe('a list of states', () => {
 });
 
 describe('an operation', () => {
+  test('is seen by whoever may read the states there, and otherwise by whoever asked for it', async () => {
+    const document = loadTerraformHistory()[0]?.document ?? '';
+    const { stateId } = await post(backend.database, caller, 'prod/seen', document);
+    const { id } = await runExport(backend, caller, 'prod/seen');
+    const idsSeenBy = async (reader: Caller) => {
+      const { db } = backend.database;
+      const found = [...(await findOperations(db, reader, [id])).keys()];
+      const listed = await listOperations(db, reader, [stateId], { after: null, limit: 10 });
+      expect((listed.get(stateId) ?? []).map((operation) => operation.id)).toEqual(found);
+      return found;
+    };
+    const reads = new Set(['state.read']);
+    const exports = new Set(['state.export']);
+    expect(await idsSeenBy(withPrincipal(caller, { subject: 'another', scopes: reads }))).toEqual([id]);
+    expect(await idsSeenBy(withPrincipal(caller, { scopes: exports }))).toEqual([id]);
+    expect(await idsSeenBy(withPrincipal(caller, { subject: 'another', scopes: exports }))).toEqual([]);
+  });
+
   test('is seen only in the environment it belongs to, and by credentials that cover its state', async () => {
     const { stateId } = await post(
       backend.database,

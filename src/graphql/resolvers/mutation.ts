@@ -14,6 +14,7 @@ import {
   stateNotFound,
   toUserError,
   type UserError,
+  type UserErrorCode,
 } from '../../operations/user-error.ts';
 import type { ConflictPolicy } from '../../restore/placement.ts';
 import type { GraphqlContext } from '../context.ts';
@@ -29,7 +30,7 @@ import type {
 export const Mutation: MutationResolvers = {
   async exportStateArchive(_root, { input }, context) {
     const reader = await context.reader(input.scope);
-    return operationPayload(reader, async () => {
+    return operationPayload(context, 'exportStateArchive', reader, async () => {
       if (reader === null) throw stateNotFound();
       return exportStateArchive(context.services, { ...context, ...reader }, input.name, optionsOf(input));
     });
@@ -37,7 +38,7 @@ export const Mutation: MutationResolvers = {
 
   async importStateArchive(_root, { input }, context) {
     const reader = await destinationReader(context, input.scope);
-    return operationPayload(reader, async () => {
+    return operationPayload(context, 'importStateArchive', reader, async () => {
       const request: ImportRequest = {
         ...optionsOf(input),
         label: input.name ?? null,
@@ -54,7 +55,7 @@ export const Mutation: MutationResolvers = {
   async importStateSnapshot(_root, { input }, context) {
     const reader = await destinationReader(context, input.scope);
     const { name, source } = input;
-    const outcome = await refusable(async () =>
+    const outcome = await refusable(context, 'importStateSnapshot', async () =>
       importStateSnapshot({ ...context, ...reader }, name, await documentOf(context, input), source ?? null),
     );
     if ('refusal' in outcome) return { stateArchive: null, version: null, userErrors: [outcome.refusal] };
@@ -70,10 +71,12 @@ export const Mutation: MutationResolvers = {
 
 /** The payload of a mutation that starts an operation: the operation as it stands now, and why it was refused or failed. */
 async function operationPayload(
+  context: GraphqlContext,
+  mutation: string,
   reader: Reader | null,
   start: () => Promise<string>,
 ): Promise<{ operation: OperationParent | null; userErrors: UserError[] }> {
-  const outcome = await refusable(start);
+  const outcome = await refusable(context, mutation, start);
   if ('refusal' in outcome) return { operation: null, userErrors: [outcome.refusal] };
   if (reader === null) throw new Error('An operation was started in no environment.');
   forgetReads(reader.loaders);
@@ -81,21 +84,37 @@ async function operationPayload(
   return { operation: readOrNull(reader, operation), userErrors: operation?.error ? [operation.error] : [] };
 }
 
-/** Turns what the caller can mend into data, and a denial into the error that denials are. */
+/**
+ * Turns what the caller can mend into data, and a denial into the error that denials are. Either is noted in the log: what is
+ * refused before there is an operation leaves no row.
+ */
 async function refusable<Value>(
+  context: GraphqlContext,
+  mutation: string,
   work: () => Promise<Value>,
 ): Promise<{ readonly value: Value } | { readonly refusal: UserError }> {
+  const note = (code: UserErrorCode | 'FORBIDDEN') => {
+    const { logger, requestId, principal } = context;
+    logger.info({ requestId, subject: principal?.subject, mutation, code }, 'refused');
+  };
   try {
     return { value: await work() };
   } catch (error) {
-    if (error instanceof NotPermittedError) throw forbidden(error.message);
-    if (error instanceof UploadTooLargeError) {
-      return { refusal: { code: 'ARCHIVE_TOO_LARGE', message: error.message, path: ['file'] } };
+    if (error instanceof NotPermittedError) {
+      note('FORBIDDEN');
+      throw forbidden(error.message);
     }
-    const refusal = toUserError(error);
+    const refusal = refusalOf(error);
     if (refusal === null) throw error;
+    note(refusal.code);
     return { refusal };
   }
+}
+
+function refusalOf(error: unknown): UserError | null {
+  return error instanceof UploadTooLargeError
+    ? { code: 'ARCHIVE_TOO_LARGE', message: error.message, path: ['file'] }
+    : toUserError(error);
 }
 
 async function destinationReader(

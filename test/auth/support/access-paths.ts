@@ -36,6 +36,18 @@ type Start =
   | { readonly kind: 'root'; readonly type: GraphQLObjectType; readonly operation: 'query' | 'mutation' }
   | { readonly kind: 'entity'; readonly type: GraphQLObjectType; readonly key: readonly string[] };
 
+/** What the queries name, for them to find something. Without it they name samples, and pass by every field. */
+export interface Named {
+  /** GraphQL text by `Type.field(argument)`, such as `$name`, and the representation by `Type by key, key`. */
+  readonly texts: Readonly<Record<string, string>>;
+  /** The type of each variable in those texts, by its name without the `$`. */
+  readonly variables: Readonly<Record<string, string>>;
+  /** The fields, `Type.field`, that lead nowhere, to be gone round. */
+  readonly deadEnds: ReadonlySet<string>;
+}
+
+const NOTHING_NAMED: Named = { texts: {}, variables: {}, deadEnds: new Set() };
+
 /**
  * Every way to reach a field: the shortest from a root and from each entity by each of its keys, and the first of these
  * under aliases and through fragments. Read from the SDL, not from what enforces it.
@@ -45,6 +57,7 @@ export function accessPaths(
   sdl: DocumentNode,
   typeName: string,
   fieldName: string,
+  named = NOTHING_NAMED,
 ): AccessPath[] {
   const definitions = new Map(
     sdl.definitions.flatMap((node) =>
@@ -54,7 +67,7 @@ export function accessPaths(
   const target = objectType(schema, typeName);
   const paths: AccessPath[] = [];
   for (const start of starts(schema, definitions)) {
-    const trail = shortestTrail(start.type, target);
+    const trail = shortestTrail(start.type, target, named);
     if (trail === null) continue;
     const fields = [...trail, `${typeName}.${fieldName}`];
     const steps = [
@@ -64,7 +77,7 @@ export function accessPaths(
     const path = (name: string, style: Style): AccessPath => ({
       name,
       steps,
-      document: parse(queryText(schema, start, fields, style)),
+      document: parse(queryText(schema, start, fields, style, named)),
     });
     const isFirst = paths.length === 0;
     if (start.kind === 'entity')
@@ -101,12 +114,13 @@ function starts(schema: GraphQLSchema, definitions: Definitions): Start[] {
 }
 
 /** The fields that lead from one type to another; none when they are the same. */
-function shortestTrail(from: GraphQLObjectType, to: GraphQLObjectType): string[] | null {
+function shortestTrail(from: GraphQLObjectType, to: GraphQLObjectType, { deadEnds }: Named): string[] | null {
   const trails = new Map<GraphQLObjectType, string[]>([[from, []]]);
   for (const [type, trail] of trails) {
     if (type === to) return trail;
     for (const field of Object.values(type.getFields())) {
       const next = getNamedType(field.type);
+      if (deadEnds.has(`${type.name}.${field.name}`)) continue;
       if (isObjectType(next) && !trails.has(next)) trails.set(next, [...trail, `${type.name}.${field.name}`]);
     }
   }
@@ -143,21 +157,39 @@ function argument(directive: ConstDirectiveNode, name: string): unknown {
   return node && valueFromASTUntyped(node.value);
 }
 
-function queryText(schema: GraphQLSchema, start: Start, fields: readonly string[], style: Style): string {
+function queryText(
+  schema: GraphQLSchema,
+  start: Start,
+  fields: readonly string[],
+  style: Style,
+  named: Named,
+): string {
   let fragments = '';
   // From the innermost field outwards.
   const selection = fields.reduceRight(
     (inner, coordinate, index) => {
-      const text = `${style === 'alias' ? `a${index}: ` : ''}${fieldText(schema, coordinate)}${inner}`;
+      const text = `${style === 'alias' ? `a${index}: ` : ''}${fieldText(schema, coordinate, named)}${inner}`;
       if (style !== 'fragment') return `{ ${text} }`;
       fragments += ` fragment F${index} on ${coordinate.split('.')[0]} { ... { ${text} } }`;
       return `{ ...F${index} }`;
     },
     leafSelection(schema, fields.at(-1) ?? ''),
   );
-  if (start.kind === 'root') return `${start.operation} ${selection}${fragments}`;
-  const representation = [`__typename: "${start.type.name}"`, ...start.key.map((name) => `${name}: "x"`)];
-  return `{ _entities(representations: [{ ${representation.join(', ')} }]) { ... on ${start.type.name} ${selection} } }${fragments}`;
+  if (start.kind === 'root') return declared(start.operation, selection, fragments, named);
+  const sample = [`__typename: "${start.type.name}"`, ...start.key.map((name) => `${name}: "x"`)];
+  const representation =
+    named.texts[`${start.type.name} by ${start.key.join(', ')}`] ?? `{ ${sample.join(', ')} }`;
+  const entities = `{ _entities(representations: [${representation}]) { ... on ${start.type.name} ${selection} } }`;
+  return declared('query', entities, fragments, named);
+}
+
+/** An operation that declares the variables it uses, in the fragments too. */
+function declared(operation: string, selection: string, fragments: string, { variables }: Named): string {
+  const used = Object.entries(variables).filter(([name]) =>
+    new RegExp(`\\$${name}\\b`).test(selection + fragments),
+  );
+  const declarations = used.map(([name, type]) => `$${name}: ${type}`).join(', ');
+  return `${operation} ${declarations && `(${declarations}) `}${selection}${fragments}`;
 }
 
 /** A field that gives an object needs a selection; `__typename` runs no resolver. */
@@ -167,12 +199,14 @@ function leafSelection(schema: GraphQLSchema, coordinate: string): string {
   return isObjectType(type) ? ' { __typename }' : '';
 }
 
-function fieldText(schema: GraphQLSchema, coordinate: string): string {
+function fieldText(schema: GraphQLSchema, coordinate: string, { texts }: Named): string {
   const [typeName = '', fieldName = ''] = coordinate.split('.');
-  const required = (objectType(schema, typeName).getFields()[fieldName]?.args ?? [])
-    .filter((each) => isNonNullType(each.type) && each.defaultValue === undefined)
-    .map((each) => `${each.name}: ${sampleLiteral(each.type)}`);
-  return required.length === 0 ? fieldName : `${fieldName}(${required.join(', ')})`;
+  const given = (objectType(schema, typeName).getFields()[fieldName]?.args ?? []).flatMap((each) => {
+    const isRequired = isNonNullType(each.type) && each.defaultValue === undefined;
+    const text = texts[`${coordinate}(${each.name})`] ?? (isRequired ? sampleLiteral(each.type) : undefined);
+    return text === undefined ? [] : [`${each.name}: ${text}`];
+  });
+  return given.length === 0 ? fieldName : `${fieldName}(${given.join(', ')})`;
 }
 
 function sampleLiteral(type: GraphQLInputType): string {
