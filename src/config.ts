@@ -59,14 +59,14 @@ const bytes = z.coerce.number().int().positive().max(Number.MAX_SAFE_INTEGER);
 const flag = z.enum(['true', 'false', '1', '0', 'on', 'off']).transform((text) => /^(true|1|on)$/.test(text));
 const webUrl = z.url({ protocol: /^https?$/ }).transform((text) => text.replace(/\/+$/, ''));
 
-const duration = z
-  .string()
-  .regex(/^[1-9]\d{0,8}[smhd]$/, 'expected a duration such as 15m, 24h or 7d')
-  .transform((text) => Number(text.slice(0, -1)) * secondsIn(text.slice(-1)));
-
-function secondsIn(unit: string): number {
-  return { s: 1, m: 60, h: 3600, d: 86400 }[unit] ?? 1;
-}
+/** A duration such as 15m, 24h or 7d, in seconds. */
+export const duration = z.string().transform((text, context) => {
+  const [, count, unit = ''] = /^([1-9]\d{0,8})([smhd])$/.exec(text) ?? [];
+  const unitSeconds = { s: 1, m: 60, h: 3600, d: 86400 }[unit];
+  if (unitSeconds !== undefined) return Number(count) * unitSeconds;
+  context.addIssue('expected a duration such as 15m, 24h or 7d');
+  return z.NEVER;
+});
 
 const environment = z.object({
   PORT: z

@@ -10,7 +10,7 @@ import { parseArgs } from 'node:util';
 import { loadOrCreateDevelopmentKey, signDevelopmentToken } from '../auth/development-key.ts';
 import { SCOPES } from '../auth/principal.ts';
 import { ClaimsError } from '../auth/token-claims.ts';
-import { ConfigError, readConfig } from '../config.ts';
+import { ConfigError, duration, readConfig } from '../config.ts';
 
 /** The command line cannot be used. */
 class UsageError extends Error {
@@ -89,10 +89,9 @@ function scopesIn(text: string): string[] {
 }
 
 function secondsIn(text: string): number {
-  const [, count, unit] = /^([1-9]\d{0,8})([smhd])$/.exec(text) ?? [];
-  const unitSeconds = unit && { s: 1, m: 60, h: 3600, d: 86400 }[unit];
-  if (!unitSeconds) throw new UsageError('--ttl: expected a duration such as 15m, 1h or 7d');
-  return Number(count) * unitSeconds;
+  const seconds = duration.safeParse(text);
+  if (!seconds.success) throw new UsageError('--ttl: expected a duration such as 15m, 1h or 7d');
+  return seconds.data;
 }
 
 function wordsIn(text: string): string[] {

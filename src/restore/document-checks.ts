@@ -2,8 +2,7 @@ import { createHash } from 'node:crypto';
 import { ArchiveError } from '../archive/errors.ts';
 import { versionMemberName } from '../archive/format.ts';
 import type { ArchivedVersion, ArchiveManifest } from '../archive/model.ts';
-import { readStateDocument, type StateDocument } from '../terraform/document.ts';
-import { UnsupportedStateDocumentError } from '../terraform/errors.ts';
+import type { StateDocument } from '../terraform/document.ts';
 import { isJsonbText, writeJsonbText } from '../terraform/jsonb-text.ts';
 import { HistoryProjector, type ProjectedResource } from '../terraform/projection.ts';
 import type { CarriedSpans } from './carried-spans.ts';
@@ -11,6 +10,7 @@ import { RestoreRefusedError } from './errors.ts';
 import type { WarningCollector } from './report.ts';
 import { SpanAgreement } from './span-agreement.ts';
 import { SpanDerivation } from './span-derivation.ts';
+import { readSupportedDocument } from './supported-document.ts';
 
 /** Checks that Kilolock can hold each raw state of an archive, and settles its resource spans on the way. */
 export class DocumentChecks {
@@ -65,8 +65,14 @@ export class DocumentChecks {
    *   none. After a refusal nothing more can be checked.
    */
   async check({ serial }: ArchivedVersion, bytes: Buffer): Promise<RestoreRefusedError | null> {
-    const document = readArchivedDocument(serial, bytes);
-    if (document instanceof RestoreRefusedError) return document;
+    let document: StateDocument;
+    try {
+      const what = `The raw state of serial ${serial} (${versionMemberName(serial)})`;
+      document = readSupportedDocument(bytes, what);
+    } catch (error) {
+      if (error instanceof RestoreRefusedError) return error;
+      throw error;
+    }
     if (!isJsonbText(bytes)) this.#normalised.set(serial, digestAsJsonb(bytes));
     const { resources, deposedAddresses } = this.#projector.project(document);
     this.#derivation.apply(serial, resources);
@@ -164,20 +170,6 @@ function digestAsJsonb(bytes: Buffer): string {
   const hash = createHash('sha256');
   writeJsonbText(bytes, (piece) => hash.update(piece));
   return hash.digest('hex');
-}
-
-/** The raw state of an archive as a document, or the refusal UNSUPPORTED_STATE_DOCUMENT that says why it is none. */
-function readArchivedDocument(serial: bigint, bytes: Buffer): StateDocument | RestoreRefusedError {
-  try {
-    return readStateDocument(bytes);
-  } catch (error) {
-    if (!(error instanceof UnsupportedStateDocumentError)) throw error;
-    return new RestoreRefusedError(
-      'UNSUPPORTED_STATE_DOCUMENT',
-      `The raw state of serial ${serial} (${versionMemberName(serial)}) cannot be held by Kilolock: at ${error.path}, ${error.reason}.`,
-      { cause: error },
-    );
-  }
 }
 
 // PostgreSQL accepts a uuid in braces, in capitals and with other hyphens; the column holds it in one form.

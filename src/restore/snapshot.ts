@@ -8,8 +8,7 @@ import {
 import type { Database } from '../database/types.ts';
 import { possibleNames, StateAmbiguousError, selectStates } from '../history/namespace.ts';
 import { findLockHolders } from '../history/versions.ts';
-import { readStateDocument, type StateDocument } from '../terraform/document.ts';
-import { UnsupportedStateDocumentError } from '../terraform/errors.ts';
+import type { StateDocument } from '../terraform/document.ts';
 import { ResourceLifecycle } from '../terraform/lifecycle.ts';
 import { projectResources } from '../terraform/projection.ts';
 import { type Destination, hasArchivedNamesake, lockPolicy } from './destination.ts';
@@ -17,6 +16,7 @@ import { RestoreRefusedError } from './errors.ts';
 import { deriveOutputs } from './outputs.ts';
 import { refuseOverQuota } from './quota.ts';
 import { insertResourceRows } from './resource-rows.ts';
+import { readSupportedDocument } from './supported-document.ts';
 
 /** The values Kilolock's own import endpoint takes for a version's source (data model 2.1). */
 export const SNAPSHOT_SOURCES = ['import', 'apply', 'refresh', 'unknown'] as const;
@@ -43,7 +43,7 @@ export async function appendSnapshot(
   destination: Destination,
   snapshot: Snapshot,
 ): Promise<{ stateId: string; serial: bigint }> {
-  const document = readSnapshot(snapshot.document);
+  const document = readSupportedDocument(snapshot.document, 'This document');
   return inTransaction(database, 'read-write', async (session) => {
     const { db } = session;
     const state = await lockStateRow(db, destination, document);
@@ -70,19 +70,6 @@ export async function appendSnapshot(
       .execute();
     return { stateId: state.id, serial: version.serial };
   });
-}
-
-function readSnapshot(bytes: Buffer): StateDocument {
-  try {
-    return readStateDocument(bytes);
-  } catch (error) {
-    if (!(error instanceof UnsupportedStateDocumentError)) throw error;
-    throw new RestoreRefusedError(
-      'UNSUPPORTED_STATE_DOCUMENT',
-      `Kilolock cannot hold this document: at ${error.path}, ${error.reason}.`,
-      { cause: error },
-    );
-  }
 }
 
 /** Creates the state row or locks the one there is: either way other writers wait until this one has ended. */
