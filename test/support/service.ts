@@ -11,6 +11,7 @@ import { readConfig } from '../../src/config.ts';
 import type { KilolockDatabase } from '../../src/database/connection.ts';
 import { startService } from '../../src/service.ts';
 import { createTestDatabase } from './database.ts';
+import { PlantedSecrets } from './planted-secrets.ts';
 
 /** What a GraphQL request was answered. */
 export interface GraphqlAnswer<Data> {
@@ -54,6 +55,7 @@ export interface TestService {
   ask<Data = unknown>(query: string, options?: AskOptions): Promise<GraphqlAnswer<Data>>;
   /** The SQL statements that `work` made the service send, its housekeeping left out. */
   statementsOf(work: () => Promise<unknown>): Promise<readonly string[]>;
+  /** Stops it, and fails when its log or its records hold a secret: see {@link PlantedSecrets}. */
   stop(): Promise<void>;
 }
 
@@ -73,8 +75,16 @@ export async function startTestService(
   const service = await startService(config, database, logger);
   const key = await loadOrCreateDevelopmentKey(dataDirectory);
 
-  const token: TestService['token'] = (claims = {}) =>
-    signDevelopmentToken(key, { subject: 'alice@test', scopes: ALL_SCOPES, ttlSeconds: 600, ...claims });
+  const secrets = new PlantedSecrets();
+  const token: TestService['token'] = async (claims = {}) =>
+    secrets.add(
+      await signDevelopmentToken(key, {
+        subject: 'alice@test',
+        scopes: ALL_SCOPES,
+        ttlSeconds: 600,
+        ...claims,
+      }),
+    );
 
   return {
     url: service.url,
@@ -96,7 +106,9 @@ export async function startTestService(
         },
         body: file === undefined ? JSON.stringify({ query, variables }) : multipart(query, variables, file),
       });
-      return answerOf<Data>(response.status, withoutRequestId(await response.text()));
+      const text = await response.text();
+      secrets.checkAnswer(query, text);
+      return answerOf<Data>(response.status, withoutRequestId(text));
     },
     async statementsOf(work) {
       const before = statements.length;
@@ -105,8 +117,13 @@ export async function startTestService(
     },
     async stop() {
       await service.close();
-      await drop();
-      await rm(dataDirectory, { recursive: true, force: true });
+      try {
+        await secrets.checkRecords(database);
+        secrets.checkText('The log', log.join(''));
+      } finally {
+        await drop();
+        await rm(dataDirectory, { recursive: true, force: true });
+      }
     },
   };
 }

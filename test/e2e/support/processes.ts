@@ -6,6 +6,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import pg from 'pg';
+import { PlantedSecrets } from '../../support/planted-secrets.ts';
 
 /** How a process ended, and all it printed. */
 export interface Ended {
@@ -118,7 +119,11 @@ export async function removeTemplate(): Promise<void> {
 export async function cleanUp(): Promise<void> {
   for (const { child, ended } of started) {
     if (child.exitCode === null && child.signalCode === null) child.kill('SIGKILL');
-    await ended;
+    const { stdout, stderr } = await ended;
+    const secrets = new PlantedSecrets();
+    const [, token] = /^Token +(\S+)$/m.exec(stdout) ?? [];
+    if (token !== undefined) secrets.add(token);
+    secrets.checkText('The log of a process', stderr);
   }
   started.clear();
   for (const directory of directories) {
