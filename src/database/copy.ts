@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { from as copyFrom, to as copyTo } from 'pg-copy-streams';
 import type { DatabaseSession } from './connection.ts';
+import { isUuid } from './text.ts';
 
 /** One row of {@link copyTextRows}: a key, and a text whose length in bytes is known before its bytes. */
 export interface StreamedRow {
@@ -404,8 +405,7 @@ function textOf(
 }
 
 function uuidBytes(value: CopyValue, column: string): Uint8Array {
-  if (typeof value !== 'string' || !/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(value))
-    throw unfit(column, 'a UUID with dashes');
+  if (typeof value !== 'string' || !isUuid(value)) throw unfit(column, 'a UUID with dashes');
   return Buffer.from(value.replaceAll('-', ''), 'hex');
 }
 

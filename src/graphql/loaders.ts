@@ -85,7 +85,7 @@ export function createLoaders(caller: Caller): Loaders {
     ),
     operationById: byKey((ids) => findOperations(db, caller, ids), null),
     operationPage: new DataLoader((pages) => loadOperationPages(caller, pages), {
-      cacheKeyFn: ({ stateId, after, limit }) => `${stateId} ${after?.createdAt} ${after?.id} ${limit}`,
+      cacheKeyFn: (page) => `${page.stateId} ${operationPageKey(page)}`,
     }),
     lastExport: byKey((ids) => findLastSuccesses(db, caller, 'EXPORT', ids), null),
     lastImport: byKey((ids) => findLastSuccesses(db, caller, 'IMPORT', ids), null),
@@ -94,7 +94,7 @@ export function createLoaders(caller: Caller): Loaders {
     lockHolder: byKey((ids) => findLockHolders(db, ids), null),
     tags: byKey((ids) => listTags(db, ids), []),
     versionPage: new DataLoader((pages) => loadVersionPages(db, pages), {
-      cacheKeyFn: ({ stateId, before, limit }) => `${stateId} ${before} ${limit}`,
+      cacheKeyFn: (page) => `${page.stateId} ${versionPageKey(page)}`,
     }),
     versionBySerial: new DataLoader(
       async (wanted) => {
@@ -185,21 +185,15 @@ function loadVersionPages(
   db: Kysely<Database>,
   pages: readonly VersionPage[],
 ): Promise<(readonly VersionRecord[])[]> {
-  return loadPages(
-    pages,
-    ({ before, limit }) => `${before} ${limit}`,
-    (stateIds, page) => listVersions(db, stateIds, page),
-  );
+  return loadPages(pages, versionPageKey, (stateIds, page) => listVersions(db, stateIds, page));
 }
 
 function loadOperationPages(
   caller: Caller,
   pages: readonly OperationPage[],
 ): Promise<(readonly OperationRecord[])[]> {
-  return loadPages(
-    pages,
-    ({ after, limit }) => `${after?.createdAt} ${after?.id} ${limit}`,
-    (stateIds, page) => listOperations(caller.database.db, caller, stateIds, page),
+  return loadPages(pages, operationPageKey, (stateIds, page) =>
+    listOperations(caller.database.db, caller, stateIds, page),
   );
 }
 
@@ -220,6 +214,15 @@ async function loadPages<Page extends { readonly stateId: string }, Item>(
     for (const page of group) results.set(page, found.get(page.stateId) ?? []);
   }
   return pages.map((page) => results.get(page) ?? []);
+}
+
+/** What the states of one list are asked for alike. */
+function versionPageKey({ before, limit }: VersionPage): string {
+  return `${before} ${limit}`;
+}
+
+function operationPageKey({ after, limit }: OperationPage): string {
+  return `${after?.createdAt} ${after?.id} ${limit}`;
 }
 
 function versionKey({ stateId, serial }: VersionSerial): string {

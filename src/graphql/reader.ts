@@ -1,6 +1,7 @@
 import { GraphQLError } from 'graphql';
 import type { Logger } from 'pino';
 import { mayIn, ownEnvironment, type Principal } from '../auth/principal.ts';
+import { isStorableText } from '../database/text.ts';
 import { type Caller, may } from '../history/states.ts';
 import type { OpenEnvironment } from '../operations/environments.ts';
 import type { ArchiveServices } from '../operations/services.ts';
@@ -75,7 +76,7 @@ function reasonOf(
   if (!mayIn(principal, 'state.support', namespace)) return null;
   const reason = scope?.reason?.trim() ?? '';
   if (reason === '' && isOwn) return null;
-  if (reason === '' || reason.length > MAX_REASON_LENGTH || !reason.isWellFormed() || reason.includes('\0')) {
+  if (reason === '' || reason.length > MAX_REASON_LENGTH || !isStorableText(reason)) {
     throw badUserInput(
       `Support gives scope.reason, 1 to ${MAX_REASON_LENGTH} characters, for an environment that is not its own.`,
     );

@@ -137,14 +137,13 @@ export function selectStates(db: Kysely<Database>, { hasOwnDatabase, tenantId, n
 }
 
 /**
- * Makes sure that rows of the namespace's tenant can be written: an environment's own database has a copy of the tenant's
- * row, which Kilolock makes at need (data model 1.13).
+ * Makes sure that rows of the namespace's tenant can be written in an environment's own database: it has a copy of the
+ * tenant's row, which Kilolock makes at need (data model 1.13).
  */
 export async function ensureTenant(
   db: Kysely<Database>,
-  { hasOwnDatabase, tenantId, tenantSlug, tenantName }: StateNamespace,
+  { tenantId, tenantSlug, tenantName }: StateNamespace,
 ): Promise<void> {
-  if (!hasOwnDatabase) return;
   await db
     .insertInto('tenants')
     .values({ id: tenantId, slug: tenantSlug, name: tenantName })

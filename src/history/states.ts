@@ -1,6 +1,7 @@
 import { type Kysely, sql } from 'kysely';
 import { mayAddressState, mayIn, type Principal, type Scope } from '../auth/principal.ts';
 import { type KilolockDatabase, microsecondTime } from '../database/connection.ts';
+import { isStorableText, isUuid } from '../database/text.ts';
 import type { Database } from '../database/types.ts';
 import {
   labelOf,
@@ -57,7 +58,7 @@ export async function findStatesByLabel(
   caller: Caller,
   labels: readonly string[],
 ): Promise<Map<string, StateRecord>> {
-  const visible = labels.filter((label) => isStorable(label) && mayAddressState(caller.principal, label));
+  const visible = labels.filter((label) => isStorableText(label) && mayAddressState(caller.principal, label));
   if (visible.length === 0) return new Map();
   const names = visible.flatMap((label) => possibleNames(caller.namespace, label));
   const records = await readVisible(db, caller, (query) => query.where('states.name', 'in', names));
@@ -75,7 +76,7 @@ export async function findStatesById(
   caller: Caller,
   ids: readonly string[],
 ): Promise<Map<string, StateRecord>> {
-  const wellFormed = ids.filter((id) => UUID.test(id));
+  const wellFormed = ids.filter(isUuid);
   if (wellFormed.length === 0) return new Map();
   const records = await readVisible(db, caller, (query) => query.where('states.id', 'in', wellFormed));
   return new Map(records.map((record) => [record.id, record]));
@@ -94,11 +95,11 @@ export async function listStates(
   page: { readonly labelPrefix: string; readonly after: string | null; readonly limit: number },
 ): Promise<StateRecord[]> {
   const { labelPrefix, after, limit } = page;
-  if (!isStorable(labelPrefix) || !isStorable(after ?? '')) return [];
+  if (!isStorableText(labelPrefix) || !isStorableText(after ?? '')) return [];
   const { namePrefix } = caller.namespace;
   const label = sql<string>`case when starts_with(states.name, ${namePrefix})
     then substr(states.name, length(${namePrefix}) + 1) else states.name end collate "C"`;
-  const patterns = caller.principal.statePatterns?.filter(isStorable) ?? null;
+  const patterns = caller.principal.statePatterns?.filter(isStorableText) ?? null;
   const records = await readVisible(db, caller, (query) => {
     let narrowed = query
       .where(sql<boolean>`starts_with(${label}, ${labelPrefix})`)
@@ -122,13 +123,6 @@ export async function listStates(
   if (twin !== undefined) throw new StateAmbiguousError(twin.label);
   return records;
 }
-
-/** Whether PostgreSQL can hold a text; what it cannot hold is nobody's name, and must not become another's on the way. */
-function isStorable(text: string): boolean {
-  return text.isWellFormed() && !text.includes('\0');
-}
-
-const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 
 type StatesQuery = ReturnType<typeof selectStates>;
 

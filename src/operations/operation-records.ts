@@ -2,6 +2,7 @@ import { type Kysely, type SelectQueryBuilder, sql } from 'kysely';
 import { z } from 'zod';
 import { type Environment, mayAddressState } from '../auth/principal.ts';
 import { microsecondTime } from '../database/connection.ts';
+import { isUuid } from '../database/text.ts';
 import type { Database, OperationKind, OperationStatus } from '../database/types.ts';
 import { type Caller, may } from '../history/states.ts';
 import type { RestoreReport } from '../restore/report.ts';
@@ -321,10 +322,6 @@ export async function findOperations(
   if (wellFormed.length === 0) return new Map();
   const records = await readVisible(db, caller, (query) => query.where('operation.id', 'in', wellFormed));
   return new Map(records.map((record) => [record.id, record]));
-}
-
-function isUuid(text: string): boolean {
-  return z.guid().safeParse(text).success;
 }
 
 /** A place in a list of operations, newest first. */

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { isStorableText } from '../database/text.ts';
 import type { OperationKind } from '../database/types.ts';
 import type { Caller } from '../history/states.ts';
 import {
@@ -49,7 +50,7 @@ export async function admitOperation(
     ]);
   }
   if (key === null) return { isNew: true, idempotency: null };
-  if (key === '' || key.length > MAX_KEY_LENGTH || !key.isWellFormed() || key.includes('\0')) {
+  if (key === '' || key.length > MAX_KEY_LENGTH || !isStorableText(key)) {
     throw new RequestRefusedError(
       'INVALID_INPUT',
       `An idempotency key has 1 to ${MAX_KEY_LENGTH} characters.`,

@@ -72,6 +72,7 @@ class Restore {
   readonly #plan: RestorePlan;
   readonly #record: RestoreRecord;
   readonly #tenantId: string;
+  readonly #stateId: string;
   /** New version ids by serial. */
   readonly #versionIds: ReadonlyMap<bigint, string>;
   /** New version ids by archived id. */
@@ -81,6 +82,7 @@ class Restore {
     this.#plan = plan;
     this.#record = record;
     this.#tenantId = plan.placement.destination.namespace.tenantId;
+    this.#stateId = plan.placement.stateId;
     const pairs = plan.archive.manifest.versions.map(
       (version) => [version, this.#newId(version.id)] as const,
     );
@@ -93,16 +95,11 @@ class Restore {
     const { state } = archive.manifest;
     const currentVersionId = this.#versionIdOf(state.currentSerial);
     await claimPlace(session.db, placement, request, state, currentVersionId, this.#record);
-    await refuseOverQuota(
-      session.db,
-      placement.destination.namespace,
-      managedInstances,
-      this.#plan.placement.stateId,
-    );
+    await refuseOverQuota(session.db, placement.destination.namespace, managedInstances, this.#stateId);
     await this.#insertVersions(session);
     await this.#insertTags(session);
     await this.#insertResources(session);
-    await deriveOutputs(session.db, { stateId: this.#plan.placement.stateId });
+    await deriveOutputs(session.db, { stateId: this.#stateId });
     await this.#insertEvents(session);
     await this.#insertVersionMapping(session);
     await this.#prove(session);
@@ -137,7 +134,7 @@ class Restore {
       yield [
         this.#versionIdOf(version.serial),
         this.#tenantId,
-        this.#plan.placement.stateId,
+        this.#stateId,
         version.serial,
         version.terraformVersion,
         version.source,
@@ -169,7 +166,7 @@ class Restore {
       this.#plan.archive.tags.map((tag) => [
         randomUUID(),
         this.#tenantId,
-        this.#plan.placement.stateId,
+        this.#stateId,
         this.#versionIdOf(tag.serial),
         tag.tag,
         tag.description,
@@ -183,7 +180,7 @@ class Restore {
   async #insertResources(session: DatabaseSession): Promise<void> {
     const count = await insertResourceRows(
       session,
-      { tenantId: this.#tenantId, stateId: this.#plan.placement.stateId },
+      { tenantId: this.#tenantId, stateId: this.#stateId },
       this.#resourceRows(),
     );
     this.#expect('resources', count, this.#plan.report.resourceSpans);
@@ -226,7 +223,7 @@ class Restore {
         this.#newId(event.id),
         this.#tenantId,
         event.kind,
-        this.#plan.placement.stateId,
+        this.#stateId,
         event.serial === null ? null : this.#versionIdOf(event.serial),
         event.actor,
         rewriteEventPayload(event, {
@@ -259,9 +256,9 @@ class Restore {
 
   /** Computes the history's digest from the inserted rows, and compares. */
   async #prove({ db }: DatabaseSession): Promise<void> {
-    const { placement, keptDigests, report } = this.#plan;
-    await recordMissingDigests(db, [placement.stateId]);
-    const history = (await readHistories(db, [placement.stateId])).get(placement.stateId);
+    const { keptDigests, report } = this.#plan;
+    await recordMissingDigests(db, [this.#stateId]);
+    const history = (await readHistories(db, [this.#stateId])).get(this.#stateId);
     if (history === undefined) throw new RestoreProofError('The restored state cannot be read back.');
     const altered = history.digests.find(({ serial, sha256 }) => keptDigests.get(serial) !== sha256);
     if (altered !== undefined) {
@@ -299,7 +296,7 @@ class Restore {
       .values({
         tenant_id: this.#tenantId,
         kind: 'state_import',
-        state_id: this.#plan.placement.stateId,
+        state_id: this.#stateId,
         state_version_id: this.#versionIdOf(state.currentSerial),
         actor: this.#record.actor,
         payload: JSON.stringify(payload),

@@ -1,6 +1,5 @@
 import type { ArchivedResource } from '../archive/model.ts';
-import type { RestoreRequest } from './restore-request.ts';
-import { archiveMembers } from './restore-request.ts';
+import { archiveMembers, type RestoreRequest } from './restore-request.ts';
 
 /**
  * The resource spans an archive carries, dealt out as the versions that begin them come by. Only one span is held: the
@@ -19,9 +18,9 @@ export class CarriedSpans {
     const begun: ArchivedResource[] = [];
     let passedOver = 0;
     for (;;) {
-      this.#next ??= (await this.#spans.next()).value ?? null;
-      if (this.#next === null || this.#next.createSerial > serial) return { begun, passedOver };
-      if (this.#next.createSerial === serial) begun.push(this.#next);
+      const span = await this.#peek();
+      if (span === null || span.createSerial > serial) return { begun, passedOver };
+      if (span.createSerial === serial) begun.push(span);
       else passedOver += 1;
       this.#next = null;
     }
@@ -29,13 +28,17 @@ export class CarriedSpans {
 
   /** Whether spans are left that begin after the last version. To be asked when that has gone by. */
   async hasMore(): Promise<boolean> {
-    this.#next ??= (await this.#spans.next()).value ?? null;
-    return this.#next !== null;
+    return (await this.#peek()) !== null;
   }
 
   /** Lets go of the archive. */
   async close(): Promise<void> {
     await this.#spans.return();
+  }
+
+  async #peek(): Promise<ArchivedResource | null> {
+    this.#next ??= (await this.#spans.next()).value ?? null;
+    return this.#next;
   }
 }
 

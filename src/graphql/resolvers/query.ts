@@ -1,6 +1,6 @@
+import { isStorableText } from '../../database/text.ts';
 import { listStates } from '../../history/states.ts';
 import { connectionOf, keyOfCursor, pageLimit } from '../connection.ts';
-import { canBeInLabel } from '../label.ts';
 import { readBy, readOrNull } from '../parents.ts';
 import { requirePermission } from '../reader.ts';
 import type { QueryResolvers } from '../schema-types.ts';
@@ -35,5 +35,5 @@ export const Query: QueryResolvers = {
 
 /** The key of a state's place in the list is its label. */
 function readLabel(text: string): string | null {
-  return text !== '' && canBeInLabel(text) ? text : null;
+  return text !== '' && isStorableText(text) ? text : null;
 }
