@@ -58,9 +58,9 @@ export interface GraphqlRouteOptions<Context extends { principal: Principal | nu
    * @throws KeySetUnavailableError when nobody can tell.
    */
   authenticate(authorization: string | undefined): Promise<Principal | null>;
-  /** Makes the context of one request. Apollo hands a shallow copy of it to the resolvers. */
   /** Whether the value of the gateway's header is its secret. */
   isGateway(secret: string | undefined): boolean;
+  /** Makes the context of one request. Apollo hands a shallow copy of it to the resolvers. */
   createContext(request: ContextRequest): Context;
   /** Whether the schema can be asked for by introspection; a gateway asks for `_service` instead. */
   readonly introspection: boolean;

@@ -1,12 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { rm } from 'node:fs/promises';
-import { mayAddressState } from '../auth/principal.ts';
-import { type Caller, may } from '../history/states.ts';
 import { applyRestore } from '../restore/apply.ts';
 import { type Destination, destinationOf } from '../restore/destination.ts';
 import { type ConflictPolicy, findPlace } from '../restore/placement.ts';
 import { planRestore } from '../restore/plan.ts';
 import { readManifest } from '../restore/restore-request.ts';
+import { refuseUncovered } from './destination-permission.ts';
 import { exportReplacedState } from './export-state-archive.ts';
 import { markSucceeded, type Success } from './operation-records.ts';
 import type { JobContext } from './operation-runner.ts';
@@ -30,11 +29,6 @@ export interface ReceivedFile {
   readonly path: string;
   readonly sha256: string;
   readonly fileName: string;
-}
-
-/** The caller's credential does not cover what the caller asks for. */
-export class NotPermittedError extends Error {
-  override readonly name = 'NotPermittedError';
 }
 
 /**
@@ -101,16 +95,6 @@ export async function importStateArchive(
     return startedId;
   } finally {
     if (!isTakenOver) await removeFile();
-  }
-}
-
-/** @throws NotPermittedError unless the caller may write the state, and overwrite it if that is what is asked. */
-export function refuseUncovered(caller: Caller, label: string, policy: ConflictPolicy['kind']): void {
-  if (!may(caller, 'state.import') || !mayAddressState(caller.principal, label)) {
-    throw new NotPermittedError('Your credential does not cover a state of this name.');
-  }
-  if (policy === 'OVERWRITE' && !may(caller, 'state.overwrite')) {
-    throw new NotPermittedError('Overwriting needs the scope state.overwrite.');
   }
 }
 

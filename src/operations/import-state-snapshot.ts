@@ -1,6 +1,6 @@
 import { destinationOf } from '../restore/destination.ts';
 import { appendSnapshot, SNAPSHOT_SOURCES, type SnapshotSource } from '../restore/snapshot.ts';
-import { refuseUncovered } from './import-state-archive.ts';
+import { refuseUncovered } from './destination-permission.ts';
 import type { CallerRequest } from './services.ts';
 import { RequestRefusedError } from './user-error.ts';
 

@@ -1,12 +1,9 @@
 import { readFile, rm } from 'node:fs/promises';
 import { GraphQLError } from 'graphql';
 import { spoolUpload, UploadTooLargeError } from '../../http/upload.ts';
+import { NotPermittedError } from '../../operations/destination-permission.ts';
 import { exportStateArchive } from '../../operations/export-state-archive.ts';
-import {
-  type ImportRequest,
-  importStateArchive,
-  NotPermittedError,
-} from '../../operations/import-state-archive.ts';
+import { type ImportRequest, importStateArchive } from '../../operations/import-state-archive.ts';
 import { importStateSnapshot } from '../../operations/import-state-snapshot.ts';
 import type { OperationOptions } from '../../operations/start-operation.ts';
 import {
