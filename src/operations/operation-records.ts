@@ -4,6 +4,7 @@ import { type Environment, mayAddressState } from '../auth/principal.ts';
 import { microsecondTime } from '../database/connection.ts';
 import { isUuid } from '../database/text.ts';
 import type { Database, OperationKind, OperationStatus } from '../database/types.ts';
+import { labelOf } from '../history/namespace.ts';
 import { type Caller, may } from '../history/states.ts';
 import type { RestoreReport } from '../restore/report.ts';
 import type { UserError, UserErrorCode } from './user-error.ts';
@@ -15,7 +16,7 @@ export interface OperationRecord {
   readonly status: OperationStatus;
   /** The exported state, or the restored one; null while there is none. */
   readonly stateId: string | null;
-  /** The label exported or restored under. */
+  /** The label exported or restored under, as whoever reads the record knows the state. */
   readonly label: string;
   readonly workspace: string;
   readonly environment: string;
@@ -397,7 +398,7 @@ export async function findFinishedExport(
     .where('operation.status', '=', 'SUCCEEDED')
     .where('operation.expires_at', '>', now)
     .executeTakeFirst();
-  return row === undefined ? null : toRecord(row);
+  return row === undefined ? null : toRecord(row, row.label);
 }
 
 /** Which version of an archive became which version of the restored state. */
@@ -432,6 +433,7 @@ function selectOperations(db: Kysely<Database>) {
       'operation.kind',
       'operation.status',
       'operation.state_id as stateId',
+      'operation.state_name as stateName',
       'operation.state_label as label',
       'operation.workspace_id as workspace',
       'operation.environment_id as environment',
@@ -464,7 +466,11 @@ type OperationsQuery = ReturnType<typeof selectOperations>;
 type OperationRow =
   OperationsQuery extends SelectQueryBuilder<infer _Tables, infer _Table, infer Row> ? Row : never;
 
-/** Whoever may read the states of an environment sees what was done with them; whoever may not, what they did themselves. */
+/**
+ * Whoever may read the states of an environment sees what was done with them; whoever may not, what they did themselves.
+ * Whose an operation is, the stored name of its state decides, as it does for states: in one tenant the self-hosted caller
+ * works on the states of every environment, and on states of none.
+ */
 async function readVisible(
   db: Kysely<Database>,
   caller: Caller,
@@ -477,20 +483,26 @@ async function readVisible(
     selectOperations(db)
       .$if(!mayRead, (own) => own.where('operation.subject', '=', principal.subject))
       .where('operation.tenant_id', '=', namespace.tenantId)
-      .where('operation.workspace_id', '=', namespace.workspace)
-      .where('operation.environment_id', '=', namespace.environment),
+      .$if(namespace.hasOwnDatabase, (kept) =>
+        kept
+          .where('operation.workspace_id', '=', namespace.workspace)
+          .where('operation.environment_id', '=', namespace.environment),
+      )
+      .$if(!namespace.hasOwnDatabase, (named) =>
+        named.where(sql<boolean>`starts_with(operation.state_name, ${namespace.namePrefix})`),
+      ),
   );
-  const records = (await query.execute()).map(toRecord);
+  const records = (await query.execute()).map((row) => toRecord(row, labelOf(namespace, row.stateName)));
   return records.filter((record) => mayAddressState(principal, record.label));
 }
 
-function toRecord(row: OperationRow): OperationRecord {
+function toRecord(row: OperationRow, label: string): OperationRecord {
   return {
     id: row.id,
     kind: row.kind,
     status: statusOf(row),
     stateId: row.stateId,
-    label: row.label,
+    label,
     workspace: row.workspace,
     environment: row.environment,
     actor: row.actor,
