@@ -1,6 +1,7 @@
 import { resolve } from 'node:path';
 import { z } from 'zod';
 import type { CredentialPolicies } from './auth/kilolock-credentials.ts';
+import { OperatorError } from './base/operator-error.ts';
 
 /**
  * What the process is told by its environment, read once at start-up. Every name the project reads is here and
@@ -49,7 +50,7 @@ export interface Config {
 }
 
 /** The environment holds a value that cannot be used. `message` is one line that names the variable. */
-export class ConfigError extends Error {
+export class ConfigError extends OperatorError {
   override readonly name = 'ConfigError';
 }
 

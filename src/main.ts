@@ -1,17 +1,13 @@
-import { join } from 'node:path';
 import pg from 'pg';
 import pino, { type Logger } from 'pino';
 import { loadOrCreateDevelopmentKey, signDevelopmentToken } from './auth/development-key.ts';
-import { SecretFileError } from './auth/secret-file.ts';
-import { loadSampleHistory } from './cli/sample-history.ts';
-import { type Config, ConfigError, readConfig } from './config.ts';
+import { describeError } from './base/error-log.ts';
+import { OperatorError } from './base/operator-error.ts';
+import { type Config, readConfig } from './config.ts';
 import { connectDatabase, type KilolockDatabase } from './database/connection.ts';
-import { DataDirectoryInUseError, startEmbeddedServer } from './database/embedded.ts';
-import { NotKilolockDatabaseError, prepareDatabase } from './database/prepare.ts';
-import { describeError } from './error-log.ts';
+import { prepareDatabase } from './database/prepare.ts';
 import { type Service, startService } from './service.ts';
 
-const EMBEDDED_DATABASE = 'kilolock';
 const SAMPLE_SCOPES = ['state.read', 'state.export', 'state.import'];
 const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
 
@@ -49,26 +45,13 @@ interface OpenDatabase {
 
 /** The database of `DATABASE_URL`, prepared; without it, the embedded one with a sample history. */
 async function openDatabase(config: Config, logger: Logger): Promise<OpenDatabase> {
-  if (config.databaseUrl !== null) {
-    const database = connectDatabase({ connectionString: config.databaseUrl });
-    await prepareDatabase(database, { createKilolockTables: false });
-    return { database, close: () => database.close() };
+  if (config.databaseUrl === null) {
+    const { openDevelopmentDatabase } = await import('./development/database.ts');
+    return openDevelopmentDatabase(config.dataDirectory, (line) => logger.debug({ postgres: line }));
   }
-  const server = await startEmbeddedServer({
-    dataDirectory: join(config.dataDirectory, 'postgres'),
-    log: (line) => logger.debug({ postgres: line }),
-  });
-  await server.createDatabase(EMBEDDED_DATABASE);
-  const database = connectDatabase({ connectionString: server.connectionString(EMBEDDED_DATABASE) });
-  await prepareDatabase(database, { createKilolockTables: true });
-  await loadSampleHistory(database);
-  return {
-    database,
-    async close() {
-      await database.close();
-      await server.stop();
-    },
-  };
+  const database = connectDatabase({ connectionString: config.databaseUrl });
+  await prepareDatabase(database);
+  return { database, close: () => database.close() };
 }
 
 /** Shuts down at the first signal; a second one does not wait for that. */
@@ -106,14 +89,7 @@ async function announce({ auth, dataDirectory, playground }: Config, { publicUrl
 
 /** What tells whoever starts the process what to do, when one line can: null for a bug, which its stack tells of. */
 function lineForOperator(error: unknown): string | null {
-  if (
-    error instanceof ConfigError ||
-    error instanceof DataDirectoryInUseError ||
-    error instanceof NotKilolockDatabaseError ||
-    error instanceof SecretFileError
-  ) {
-    return error.message;
-  }
+  if (error instanceof OperatorError) return error.message;
   // One attempt for each address of a host name; they fail alike.
   if (error instanceof AggregateError) return lineForOperator(error.errors[0]);
   if (!(error instanceof Error)) return null;

@@ -1,7 +1,7 @@
 import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto';
 import { join } from 'node:path';
 import { calculateJwkThumbprint, SignJWT } from 'jose';
-import { readOrCreateSecretFile, SecretFileError } from './secret-file.ts';
+import { readOrCreateSecretFile, SecretFileError } from '../base/secret-file.ts';
 import { principalFromClaims } from './token-claims.ts';
 
 /** The `iss` of every token signed with a development key; no other issuer's tokens are checked against that key. */

@@ -2,7 +2,7 @@ import { createSecretKey, type KeyObject, randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { calculateJwkThumbprint } from 'jose';
 import { z } from 'zod';
-import { readOrCreateSecretFile, replaceSecretFile, SecretFileError } from './secret-file.ts';
+import { readOrCreateSecretFile, replaceSecretFile, SecretFileError } from '../base/secret-file.ts';
 
 /** The longest a link may be good for, in seconds: a day. For as long, a key that was replaced still verifies links. */
 export const MAX_LINK_SECONDS = 24 * 3600;

@@ -1,6 +1,7 @@
+import { OperatorError } from '../base/operator-error.ts';
 import { ConfigError, readConfig } from '../config.ts';
 import { connectDatabase } from '../database/connection.ts';
-import { NotKilolockDatabaseError, prepareDatabase } from '../database/prepare.ts';
+import { prepareDatabase } from '../database/prepare.ts';
 
 /** @file Prepares the Kilolock database of `DATABASE_URL`: creates or updates the schema `state_archive`, nothing else. */
 
@@ -11,13 +12,13 @@ try {
     throw new ConfigError('DATABASE_URL names the database to prepare; it is not set.');
   const database = connectDatabase({ connectionString: databaseUrl, maxConnections: 2 });
   try {
-    await prepareDatabase(database, { createKilolockTables: false });
+    await prepareDatabase(database);
   } finally {
     await database.close();
   }
   process.stdout.write('The schema state_archive is up to date.\n');
 } catch (error) {
-  if (!(error instanceof ConfigError || error instanceof NotKilolockDatabaseError)) throw error;
+  if (!(error instanceof OperatorError)) throw error;
   process.stderr.write(`${error.message}\n`);
   process.exitCode = 1;
 }

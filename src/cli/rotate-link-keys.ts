@@ -4,15 +4,15 @@
  */
 
 import { rotateLinkKeys } from '../auth/link-keys.ts';
-import { SecretFileError } from '../auth/secret-file.ts';
-import { ConfigError, readConfig } from '../config.ts';
+import { OperatorError } from '../base/operator-error.ts';
+import { readConfig } from '../config.ts';
 
 try {
   const { dataDirectory } = readConfig({ DATA_DIR: process.env.DATA_DIR });
   const kept = await rotateLinkKeys(dataDirectory);
   process.stdout.write(`Links are signed with a new key; ${kept} keys are accepted.\n`);
 } catch (error) {
-  if (!(error instanceof ConfigError || error instanceof SecretFileError)) throw error;
+  if (!(error instanceof OperatorError)) throw error;
   process.stderr.write(`${error.message}\n`);
   process.exitCode = 1;
 }

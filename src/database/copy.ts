@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { from as copyFrom, to as copyTo } from 'pg-copy-streams';
+import { isUuid } from '../base/text.ts';
 import type { DatabaseSession } from './connection.ts';
-import { isUuid } from './text.ts';
 
 /** One row of {@link copyTextRows}: a key, and a text whose length in bytes is known before its bytes. */
 export interface StreamedRow {

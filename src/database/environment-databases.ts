@@ -81,7 +81,7 @@ export class EnvironmentDatabases {
   /** Closes a database that cannot be used, once for all who wait for it. */
   async #prepare(database: KilolockDatabase): Promise<void> {
     try {
-      await prepareDatabase(database, { createKilolockTables: false });
+      await prepareDatabase(database);
       await this.#options.onOpened(database);
     } catch (error) {
       await database.close();

@@ -1,13 +1,3 @@
-import { readFile } from 'node:fs/promises';
-
-/**
- * The SQL that creates Kilolock's tables and views (data model 1 and "Minimal table set"), and the self-hosted tenant
- * with its `default` environment (data model 0.4). For databases of our own; never run on one that Kilolock migrated.
- */
-export function kilolockSchemaSql(): Promise<string> {
-  return readFile(new URL('./kilolock-schema.sql', import.meta.url), 'utf8');
-}
-
 /** The self-hosted tenant: the default of every `tenant_id` (data model 0.4). */
 export const SELF_HOSTED_TENANT_ID = '00000000-0000-0000-0000-000000000000';
 

@@ -1,13 +1,14 @@
 import { type Kysely, sql } from 'kysely';
 import { Migrator } from 'kysely/migration';
-import { inTransaction, type KilolockDatabase } from './connection.ts';
+import { OperatorError } from '../base/operator-error.ts';
+import type { KilolockDatabase } from './connection.ts';
 import { isMissingTable } from './errors.ts';
-import { kilolockSchemaSql, type RequiredColumn, requiredColumns } from './kilolock-schema.ts';
+import { type RequiredColumn, requiredColumns } from './kilolock-schema.ts';
 import { migrations } from './migrations/index.ts';
 import type { Database } from './types.ts';
 
 /** The database has not Kilolock's tables, or those of an older Kilolock. */
-export class NotKilolockDatabaseError extends Error {
+export class NotKilolockDatabaseError extends OperatorError {
   override readonly name = 'NotKilolockDatabaseError';
   /** The columns, or tables, that are not there. */
   readonly missing: readonly RequiredColumn[];
@@ -27,18 +28,11 @@ export class NotKilolockDatabaseError extends Error {
 
 /**
  * Brings the schema `state_archive` up to date. Safely run by many replicas at once, and again on a prepared database.
- *
- * With `createKilolockTables` an empty database gets Kilolock's tables first; a database that holds any of them is left
- * as it is. Without it, nothing is created in `public`.
+ * Nothing is created in `public`.
  *
  * @throws NotKilolockDatabaseError before anything of ours is created, when Kilolock's tables are missing or outdated.
  */
-export async function prepareDatabase(
-  database: KilolockDatabase,
-  options: { createKilolockTables: boolean },
-): Promise<void> {
-  if (options.createKilolockTables) await createKilolockTables(database);
-
+export async function prepareDatabase(database: KilolockDatabase): Promise<void> {
   const present = await kilolockColumns(database.db);
   const missing = requiredColumns.filter(({ table, column }) => !present.has(`${table}.${column}`));
   if (missing.length > 0) throw new NotKilolockDatabaseError(missing);
@@ -68,18 +62,6 @@ export async function isPrepared(database: KilolockDatabase): Promise<boolean> {
     if (isMissingTable(error)) return false;
     throw error;
   }
-}
-
-/** Any number of our own, the same in every replica: the lock under which Kilolock's tables are created. */
-const CREATION_LOCK = 7_403_224_190_518_663n;
-
-async function createKilolockTables(database: KilolockDatabase): Promise<void> {
-  const schema = await kilolockSchemaSql();
-  await inTransaction(database, 'read-write', async ({ client, db }) => {
-    await client.query('select pg_advisory_xact_lock($1)', [CREATION_LOCK]);
-    const present = await kilolockColumns(db);
-    if (present.size === 0) await client.query(`set local search_path to public; ${schema}`);
-  });
 }
 
 /** The columns, as `table.column`, of those of Kilolock's tables that exist. */

@@ -1,7 +1,7 @@
 import { GraphQLError } from 'graphql';
 import type { Logger } from 'pino';
 import { mayIn, ownEnvironment, type Principal } from '../auth/principal.ts';
-import { isStorableText } from '../database/text.ts';
+import { isStorableText } from '../base/text.ts';
 import { type Caller, may } from '../history/states.ts';
 import type { OpenEnvironment } from '../operations/environments.ts';
 import type { ArchiveServices } from '../operations/services.ts';

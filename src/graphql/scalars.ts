@@ -1,7 +1,7 @@
 import { GraphQLScalarType, Kind, type ValueNode } from 'graphql';
 import { GraphQLUpload } from 'graphql-upload-minimal';
+import { parseInt64 } from '../base/int64.ts';
 import { badUserInput } from './connection.ts';
-import { parseInt64 } from './int64.ts';
 
 const MICROSECOND_TIME = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{6}Z$/;
 const SHA256 = /^[0-9a-f]{64}$/;

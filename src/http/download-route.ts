@@ -1,7 +1,7 @@
 import type { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { ARCHIVE_MEDIA_TYPE } from '../archive/format.ts';
-import { describeError } from '../error-log.ts';
+import { describeError } from '../base/error-log.ts';
 import { type ByteRange, parseRange } from './byte-range.ts';
 import { attachment } from './content-disposition.ts';
 import { HttpError } from './http-error.ts';

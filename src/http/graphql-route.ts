@@ -15,7 +15,7 @@ import type { Logger } from 'pino';
 import { GATEWAY_SECRET_HEADER } from '../auth/gateway-secret.ts';
 import type { Principal } from '../auth/principal.ts';
 import { InvalidCredentialError, KeySetUnavailableError } from '../auth/token-verifier.ts';
-import { blotSecrets, describeError, originalError } from '../error-log.ts';
+import { blotSecrets, describeError, originalError } from '../base/error-log.ts';
 import { HttpError } from './http-error.ts';
 import { receiveJsonBody } from './json-body.ts';
 import { MAX_DOCUMENT_TOKENS, queryLimitsPlugin } from './limits.ts';

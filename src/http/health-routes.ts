@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify';
-import { describeError } from '../error-log.ts';
+import { describeError } from '../base/error-log.ts';
 import { HttpError } from './http-error.ts';
 import { refuseOtherMethods } from './route-methods.ts';
 

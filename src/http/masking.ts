@@ -1,5 +1,5 @@
 import { GraphQLError, type GraphQLFormattedError } from 'graphql';
-import { originalError } from '../error-log.ts';
+import { originalError } from '../base/error-log.ts';
 import { INTERNAL_ERROR_MESSAGE } from './http-error.ts';
 
 /**

@@ -4,7 +4,7 @@ import type { AddressInfo, Socket } from 'node:net';
 import Fastify, { type FastifyReply, type FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
 import type { Principal } from '../auth/principal.ts';
-import { describeError } from '../error-log.ts';
+import { describeError } from '../base/error-log.ts';
 import { addDownloadRoute, type DownloadRouteOptions } from './download-route.ts';
 import { addGraphqlRoute, GRAPHQL_PATH, type GraphqlRouteOptions, startApollo } from './graphql-route.ts';
 import { addHealthRoutes, type HealthRoutesOptions } from './health-routes.ts';

@@ -4,6 +4,7 @@ import { mkdir, readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { ARCHIVE_FILE_EXTENSION } from '../archive/format.ts';
+import { isErrno } from '../base/errno.ts';
 
 /** Archives on disk, and the files on their way in. Everything in it is as secret as the states are. */
 export interface ArchiveStore {
@@ -43,7 +44,7 @@ export async function openArchiveStore(directory: string): Promise<ArchiveStore>
     stagingPath: () => join(staging, randomUUID()),
     async has(objectKey) {
       const found = await stat(join(archives, objectKey)).catch((error) => {
-        if (isMissingFile(error)) return null;
+        if (isErrno(error, 'ENOENT')) return null;
         throw error;
       });
       return found !== null;
@@ -71,8 +72,4 @@ export async function openArchiveStore(directory: string): Promise<ArchiveStore>
 /** Whether a file is whole: half an archive has another name. */
 function isArchive(name: string): boolean {
   return name.endsWith(ARCHIVE_FILE_EXTENSION);
-}
-
-function isMissingFile(error: unknown): boolean {
-  return typeof error === 'object' && error !== null && 'code' in error && error.code === 'ENOENT';
 }

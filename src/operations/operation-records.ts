@@ -1,8 +1,8 @@
 import { type Kysely, type SelectQueryBuilder, sql } from 'kysely';
 import { z } from 'zod';
 import { type Environment, mayAddressState } from '../auth/principal.ts';
+import { isUuid } from '../base/text.ts';
 import { microsecondTime } from '../database/connection.ts';
-import { isUuid } from '../database/text.ts';
 import type { Database, OperationKind, OperationStatus } from '../database/types.ts';
 import { labelOf } from '../history/namespace.ts';
 import { type Caller, may } from '../history/states.ts';

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
+import { describeError } from '../base/error-log.ts';
 import type { KilolockDatabase } from '../database/connection.ts';
-import { describeError } from '../error-log.ts';
 import {
   failInterrupted,
   markFailed,

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { isStorableText } from '../database/text.ts';
+import { isStorableText } from '../base/text.ts';
 import type { OperationKind } from '../database/types.ts';
 import type { Caller } from '../history/states.ts';
 import {

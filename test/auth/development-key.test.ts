@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { loadOrCreateDevelopmentKey, signDevelopmentToken } from '../../src/auth/development-key.ts';
-import { SecretFileError } from '../../src/auth/secret-file.ts';
 import { ClaimsError } from '../../src/auth/token-claims.ts';
+import { SecretFileError } from '../../src/base/secret-file.ts';
 
 let directory: string;
 

@@ -7,7 +7,7 @@ import { decodeJwt, decodeProtectedHeader, SignJWT } from 'jose';
 import { loadOrCreateDevelopmentKey, signDevelopmentToken } from '../../src/auth/development-key.ts';
 import { rotateLinkKeys } from '../../src/auth/link-keys.ts';
 import { type Link, type LinkSigner, loadOrCreateLinkSigner } from '../../src/auth/links.ts';
-import { SecretFileError } from '../../src/auth/secret-file.ts';
+import { SecretFileError } from '../../src/base/secret-file.ts';
 
 const START = new Date('2026-03-02T10:00:00.500Z');
 

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { connectDatabase } from '../../src/database/connection.ts';
+import { connectDatabase, type KilolockDatabase } from '../../src/database/connection.ts';
 import { isPrepared, NotKilolockDatabaseError, prepareDatabase } from '../../src/database/prepare.ts';
+import { createKilolockTables } from '../../src/development/kilolock-tables.ts';
 import { createEmptyTestDatabase, createTestDatabase, type TestDatabase } from '../support/database.ts';
 
 let given: TestDatabase;
@@ -8,6 +9,12 @@ beforeEach(async () => {
   given = await createEmptyTestDatabase();
 });
 afterEach(() => given.drop());
+
+/** As a database of our own is prepared. */
+async function prepareNew(database: KilolockDatabase): Promise<void> {
+  await createKilolockTables(database);
+  await prepareDatabase(database);
+}
 
 const relations = async (schema: string): Promise<string[]> => {
   const { rows } = await given.database.pool.query<{ relname: string }>(
@@ -19,7 +26,7 @@ const relations = async (schema: string): Promise<string[]> => {
 
 test("an empty database gets Kilolock's tables and ours", async () => {
   expect(await isPrepared(given.database)).toBe(false);
-  await prepareDatabase(given.database, { createKilolockTables: true });
+  await prepareNew(given.database);
   expect(await isPrepared(given.database)).toBe(true);
   expect(await relations('public')).toContain('state_versions');
   expect(await relations('state_archive')).toEqual(
@@ -32,7 +39,7 @@ test('four replicas that start at once, each with one connection, all end prepar
     connectDatabase({ connectionString: given.connectionString, maxConnections: 1 }),
   );
   try {
-    await Promise.all(replicas.map((replica) => prepareDatabase(replica, { createKilolockTables: true })));
+    await Promise.all(replicas.map((replica) => prepareNew(replica)));
     expect(await Promise.all(replicas.map(isPrepared))).toEqual([true, true, true, true]);
     const { rows } = await given.database.pool.query('select name from state_archive.kysely_migration');
     expect(rows).toEqual([{ name: '0001-operations' }]);
@@ -42,22 +49,22 @@ test('four replicas that start at once, each with one connection, all end prepar
 });
 
 test('preparing again changes nothing', async () => {
-  await prepareDatabase(given.database, { createKilolockTables: true });
+  await prepareNew(given.database);
   await given.database.db.insertInto('states').values({ name: 'kept' }).execute();
-  await prepareDatabase(given.database, { createKilolockTables: true });
-  await prepareDatabase(given.database, { createKilolockTables: false });
+  await prepareNew(given.database);
+  await prepareDatabase(given.database);
   expect(await given.database.db.selectFrom('states').select('name').execute()).toEqual([{ name: 'kept' }]);
 });
 
 describe('a database that is not a migrated Kilolock', () => {
-  const refusal = (createKilolockTables: boolean) =>
-    prepareDatabase(given.database, { createKilolockTables }).then(
+  const refusal = (prepare: typeof prepareDatabase) =>
+    prepare(given.database).then(
       () => undefined,
       (error: unknown) => error,
     );
 
   test('is refused when empty, and stays empty', async () => {
-    const error = await refusal(false);
+    const error = await refusal(prepareDatabase);
     expect(error).toBeInstanceOf(NotKilolockDatabaseError);
     expect(error).toHaveProperty('message', expect.stringContaining('without the tables of Kilolock'));
     expect(await relations('public')).toEqual([]);
@@ -65,13 +72,13 @@ describe('a database that is not a migrated Kilolock', () => {
   });
 
   test('is refused when an older Kilolock, naming what is missing, and is left as it was', async () => {
-    await prepareDatabase(given.database, { createKilolockTables: true });
+    await prepareNew(given.database);
     await given.database.pool.query('drop schema state_archive cascade');
     await given.database.pool.query('alter table resources drop column schema_version');
     await given.database.pool.query('alter table environments drop column state_lock_default_mode');
     const before = await relations('public');
-    for (const create of [false, true]) {
-      const error = await refusal(create);
+    for (const prepare of [prepareDatabase, prepareNew]) {
+      const error = await refusal(prepare);
       expect(error).toBeInstanceOf(NotKilolockDatabaseError);
       expect(error).toHaveProperty('missing', [
         { table: 'environments', column: 'state_lock_default_mode' },
@@ -85,16 +92,16 @@ describe('a database that is not a migrated Kilolock', () => {
 
   test("is not given Kilolock's tables when a table of the same name is there", async () => {
     await given.database.pool.query('create table states (capital text)');
-    expect(await refusal(true)).toBeInstanceOf(NotKilolockDatabaseError);
+    expect(await refusal(prepareNew)).toBeInstanceOf(NotKilolockDatabaseError);
     expect(await relations('public')).toEqual(['states']);
   });
 });
 
 test('what Kilolock migrated gets nothing of ours in public', async () => {
-  await prepareDatabase(given.database, { createKilolockTables: true });
+  await prepareNew(given.database);
   await given.database.pool.query('drop schema state_archive cascade');
   const before = await relations('public');
-  await prepareDatabase(given.database, { createKilolockTables: false });
+  await prepareDatabase(given.database);
   expect(await isPrepared(given.database)).toBe(true);
   expect(await relations('public')).toEqual(before);
 });

@@ -4,7 +4,7 @@ import { cleanUp, start, temporaryDirectory } from './support/processes.ts';
 afterEach(cleanUp);
 
 test('the demo takes a history from one backend to another, and shows that nothing was lost', async () => {
-  const { exitCode, stdout, stderr } = await start('src/cli/demo.ts', {
+  const { exitCode, stdout, stderr } = await start('src/development/demo.ts', {
     DATA_DIR: await temporaryDirectory(),
   }).ended;
   expect([exitCode, stderr]).toEqual([0, '']);

@@ -2,7 +2,7 @@ import { readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { verifyArchive } from '../../src/archive/reader.ts';
-import { loadSampleHistory, SAMPLE_LABEL } from '../../src/cli/sample-history.ts';
+import { loadSampleHistory, SAMPLE_LABEL } from '../../src/development/sample-history.ts';
 import { type GraphqlAnswer, startTestService, type TestService } from '../support/service.ts';
 import { butFailures } from '../support/state-rows.ts';
 import { createEnvironment, documentOf, postHistory } from './support/states.ts';

@@ -3,8 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
 import { connectDatabase } from '../../src/database/connection.ts';
-import { type EmbeddedServer, startEmbeddedServer } from '../../src/database/embedded.ts';
 import { prepareDatabase } from '../../src/database/prepare.ts';
+import { type EmbeddedServer, startEmbeddedServer } from '../../src/development/embedded-server.ts';
+import { createKilolockTables } from '../../src/development/kilolock-tables.ts';
 
 /** What the test processes need to know of the server, passed on in the environment variable `STATE_ARCHIVE_TEST_SERVER`. */
 export interface TestServerAddress {
@@ -82,7 +83,8 @@ async function createTemplate({ administration, template }: TestServerAddress): 
   await administer(administration, `create database ${pg.escapeIdentifier(template)}`);
   const database = connectDatabase({ connectionString: onDatabase(administration, template) });
   try {
-    await prepareDatabase(database, { createKilolockTables: true });
+    await createKilolockTables(database);
+    await prepareDatabase(database);
   } finally {
     await database.close();
   }

@@ -1,4 +1,4 @@
-import { isStorableText } from '../../database/text.ts';
+import { isStorableText } from '../../base/text.ts';
 import { listStates } from '../../history/states.ts';
 import { connectionOf, keyOfCursor, pageLimit } from '../connection.ts';
 import { readBy, readOrNull } from '../parents.ts';

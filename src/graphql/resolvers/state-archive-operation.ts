@@ -1,7 +1,7 @@
+import { parseInt64 } from '../../base/int64.ts';
 import { downloadUrl } from '../../operations/downloads.ts';
 import { listVersionMapping } from '../../operations/operation-records.ts';
 import { connectionOf, keyOfCursor, pageLimit } from '../connection.ts';
-import { parseInt64 } from '../int64.ts';
 import { readOrNull } from '../parents.ts';
 import { requirePermission } from '../reader.ts';
 import type {

@@ -1,7 +1,7 @@
+import { parseInt64 } from '../../base/int64.ts';
 import type { OperationPosition, OperationRecord } from '../../operations/operation-records.ts';
 import { connectionOf, keyOfCursor, pageLimit } from '../connection.ts';
 import type { GraphqlContext } from '../context.ts';
-import { parseInt64 } from '../int64.ts';
 import { readBy, readOrNull, type StateArchiveParent } from '../parents.ts';
 import type { Reader } from '../reader.ts';
 import type {

@@ -1,9 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { type FileHandle, link, mkdir, open, rename, unlink, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import { isErrno } from './errno.ts';
+import { OperatorError } from './operator-error.ts';
 
 /** A file that holds a key cannot be used. The message names the file and what to do, never its contents. */
-export class SecretFileError extends Error {
+export class SecretFileError extends OperatorError {
   override readonly name = 'SecretFileError';
   /** The file. */
   readonly path: string;
@@ -33,7 +35,7 @@ export async function readOrCreateSecretFile(path: string, create: () => string)
     // A hard link, because it fails when the name is taken; a rename would replace the key of whoever was first.
     await link(draft, path);
   } catch (error) {
-    if (!hasCode(error, 'EEXIST')) throw error;
+    if (!isErrno(error, 'EEXIST')) throw error;
   } finally {
     await unlink(draft);
   }
@@ -60,7 +62,7 @@ async function readSecretFile(path: string): Promise<string | null> {
   try {
     file = await open(path, 'r');
   } catch (error) {
-    if (hasCode(error, 'ENOENT')) return null;
+    if (isErrno(error, 'ENOENT')) return null;
     throw error;
   }
   try {
@@ -73,8 +75,4 @@ async function readSecretFile(path: string): Promise<string | null> {
   } finally {
     await file.close();
   }
-}
-
-function hasCode(error: unknown, code: string): boolean {
-  return typeof error === 'object' && error !== null && 'code' in error && error.code === code;
 }

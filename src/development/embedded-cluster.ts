@@ -5,6 +5,7 @@ import { chown, cp, link, mkdir, readdir, readFile, rename, rm, stat, writeFile 
 import { createRequire } from 'node:module';
 import { dirname, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
+import { isErrno } from '../base/errno.ts';
 
 const run = promisify(execFile);
 
@@ -214,9 +215,4 @@ function ignoring(...codes: string[]): (error: unknown) => void {
   return (error) => {
     if (!codes.some((code) => isErrno(error, code))) throw error;
   };
-}
-
-/** Whether `error` is a failure of the operating system with this code. */
-export function isErrno(error: unknown, code: string): boolean {
-  return typeof error === 'object' && error !== null && 'code' in error && error.code === code;
 }

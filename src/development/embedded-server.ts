@@ -7,8 +7,10 @@ import { createInterface } from 'node:readline';
 import { setTimeout as pause } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import pg from 'pg';
-import { childOptions, type EmbeddedCluster, isAlive, isErrno, openCluster } from './embedded-cluster.ts';
-import { isDuplicateDatabase } from './errors.ts';
+import { isErrno } from '../base/errno.ts';
+import { OperatorError } from '../base/operator-error.ts';
+import { isDuplicateDatabase } from '../database/errors.ts';
+import { childOptions, type EmbeddedCluster, isAlive, openCluster } from './embedded-cluster.ts';
 
 /** A PostgreSQL server that this process started and owns. */
 export interface EmbeddedServer {
@@ -33,7 +35,7 @@ export interface EmbeddedServerOptions {
 }
 
 /** Another process runs a server on the same directory. */
-export class DataDirectoryInUseError extends Error {
+export class DataDirectoryInUseError extends OperatorError {
   override readonly name = 'DataDirectoryInUseError';
 
   readonly dataDirectory: string;

@@ -8,7 +8,7 @@ import { appendSnapshot } from '../restore/snapshot.ts';
 /** The label the sample is loaded under. */
 export const SAMPLE_LABEL = 'demo/network';
 
-const DOCUMENTS = new URL('../../test/fixtures/terraform-history/', import.meta.url);
+const DOCUMENTS = new URL('./terraform-history/', import.meta.url);
 
 const TAGS = [
   { tag: 'before-resize', serial: 3n, description: 'three web servers, before they became one' },

@@ -1,5 +1,5 @@
-import { connectDatabase } from '../../src/database/connection.ts';
-import { startEmbeddedServer } from '../../src/database/embedded.ts';
+import { connectDatabase } from '../../../src/database/connection.ts';
+import { startEmbeddedServer } from '../../../src/development/embedded-server.ts';
 
 /**
  * A process that owns an embedded server, for tests that kill it: `node embedded-owner.ts <directory> [exit]`. Prints the
@@ -11,9 +11,6 @@ if (dataDirectory === undefined) throw new Error('Which directory?');
 
 const server = await startEmbeddedServer({ dataDirectory, durable: false });
 const connectionString = server.connectionString('postgres');
-process.stdout.write(`${connectionString}\n`);
-if (mode === 'exit') process.exit(0);
-
 process.once('SIGINT', async () => {
   const database = connectDatabase({ connectionString });
   await database.pool.query('select 1');
@@ -21,3 +18,7 @@ process.once('SIGINT', async () => {
   await server.stop();
   process.stdout.write('stopped\n');
 });
+
+// Only now: whoever reads the line may send the signal at once.
+process.stdout.write(`${connectionString}\n`);
+if (mode === 'exit') process.exit(0);

@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import { GraphQLError } from 'graphql';
-import { describeError } from '../src/error-log.ts';
+import { describeError } from '../../src/base/error-log.ts';
 
 test('what may be logged of an error is its type, message, code, frames and causes', () => {
   const cause = Object.assign(new TypeError('cause'), { code: 'ECONNRESET' });

@@ -11,7 +11,7 @@ import {
   DataDirectoryInUseError,
   type EmbeddedServer,
   startEmbeddedServer,
-} from '../../src/database/embedded.ts';
+} from '../../src/development/embedded-server.ts';
 
 let parent: string;
 let dataDirectory: string;
@@ -63,7 +63,7 @@ function ended(client: pg.Client): Promise<void> {
 
 /** Starts a process that owns the server, in a process group of its own, and reads the connection string it prints. */
 async function startOwner(...args: string[]) {
-  const script = fileURLToPath(new URL('../support/embedded-owner.ts', import.meta.url));
+  const script = fileURLToPath(new URL('./support/embedded-owner.ts', import.meta.url));
   const owner = spawn(process.execPath, [script, dataDirectory, ...args], {
     stdio: ['ignore', 'pipe', 'pipe'],
     detached: true,

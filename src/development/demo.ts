@@ -6,10 +6,11 @@ import { verifyArchive } from '../archive/reader.ts';
 import { loadOrCreateDevelopmentKey, signDevelopmentToken } from '../auth/development-key.ts';
 import { type Config, readConfig } from '../config.ts';
 import { connectDatabase, type KilolockDatabase } from '../database/connection.ts';
-import { type EmbeddedServer, startEmbeddedServer } from '../database/embedded.ts';
 import { prepareDatabase } from '../database/prepare.ts';
 import { startService } from '../service.ts';
+import { type EmbeddedServer, startEmbeddedServer } from './embedded-server.ts';
 import { download, GraphqlClient } from './graphql-client.ts';
+import { createKilolockTables } from './kilolock-tables.ts';
 import { loadSampleHistory, SAMPLE_LABEL } from './sample-history.ts';
 
 /**
@@ -141,7 +142,8 @@ interface Backend {
 async function startBackend(server: EmbeddedServer, directory: string, name: string): Promise<Backend> {
   await server.createDatabase(name);
   const database = connectDatabase({ connectionString: server.connectionString(name) });
-  await prepareDatabase(database, { createKilolockTables: true });
+  await createKilolockTables(database);
+  await prepareDatabase(database);
   const config: Config = readConfig({ DATA_DIR: join(directory, name), PORT: '0' });
   const service = await startService(config, database, pino({ level: 'error' }));
   const token = await signDevelopmentToken(await loadOrCreateDevelopmentKey(config.dataDirectory), {
