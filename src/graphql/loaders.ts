@@ -1,6 +1,7 @@
 import DataLoader from 'dataloader';
 import type { Kysely } from 'kysely';
 import type { Database } from '../database/types.ts';
+import { type DigestBudget, DigestsMissingError } from '../history/digest-budget.ts';
 import { HistoryInconsistentError } from '../history/history.ts';
 import { type ManifestPreview, readManifestPreviews } from '../history/manifest-preview.ts';
 import { StateAmbiguousError } from '../history/namespace.ts';
@@ -74,8 +75,12 @@ export interface VersionSerial {
   readonly serial: bigint;
 }
 
-/** Makes the loaders of one request for one environment. */
-export function createLoaders(caller: Caller): Loaders {
+/**
+ * Makes the loaders of one request for one environment.
+ *
+ * @param digests what the request may have digested, in all its environments.
+ */
+export function createLoaders(caller: Caller, digests: DigestBudget): Loaders {
   const { db } = caller.database;
   const mayRead = may(caller, 'state.read');
   return {
@@ -89,7 +94,7 @@ export function createLoaders(caller: Caller): Loaders {
     }),
     lastExport: byKey((ids) => findLastSuccesses(db, caller, 'EXPORT', ids), null),
     lastImport: byKey((ids) => findLastSuccesses(db, caller, 'IMPORT', ids), null),
-    preview: new DataLoader<string, ManifestPreview | null>((ids) => loadPreviews(db, ids)),
+    preview: new DataLoader<string, ManifestPreview | null>((ids) => loadPreviews(db, ids, digests)),
     versionCount: byKey((ids) => countVersions(db, ids), 0),
     lockHolder: byKey((ids) => findLockHolders(db, ids), null),
     tags: byKey((ids) => listTags(db, ids), []),
@@ -105,10 +110,12 @@ export function createLoaders(caller: Caller): Loaders {
       },
       { cacheKeyFn: versionKey },
     ),
-    rawStateFacts: new DataLoader(
+    rawStateFacts: new DataLoader<VersionRecord, RawStateFacts | null, string>(
       async (versions) => {
-        const facts = await readRawStateFacts(db, versions);
-        return versions.map(({ id }) => facts.get(id) ?? null);
+        const facts = await readRawStateFacts(db, versions, digests);
+        return versions.map(
+          ({ id }) => facts.get(id) ?? (digests.isSpent ? new DigestsMissingError() : null),
+        );
       },
       { cacheKeyFn: ({ id }) => id },
     ),
@@ -155,8 +162,8 @@ function byKey<Found, Missing>(
   });
 }
 
-function loadPreviews(db: Kysely<Database>, stateIds: readonly string[]) {
-  return loadTogether(stateIds, HistoryInconsistentError, (ids) => readManifestPreviews(db, ids));
+function loadPreviews(db: Kysely<Database>, stateIds: readonly string[], digests: DigestBudget) {
+  return loadTogether(stateIds, HistoryInconsistentError, (ids) => readManifestPreviews(db, ids, digests));
 }
 
 function loadStatesByLabel(caller: Caller, labels: readonly string[]) {

@@ -2,6 +2,7 @@ import { GraphQLError } from 'graphql';
 import type { Logger } from 'pino';
 import { mayIn, ownEnvironment, type Principal } from '../auth/principal.ts';
 import { isStorableText } from '../base/text.ts';
+import { DigestBudget } from '../history/digest-budget.ts';
 import { type Caller, may } from '../history/states.ts';
 import type { OpenEnvironment } from '../operations/environments.ts';
 import type { ArchiveServices } from '../operations/services.ts';
@@ -22,6 +23,8 @@ export interface ReaderRequest {
   readonly requestId: string;
   readonly services: ArchiveServices;
   readonly logger: Logger;
+  /** Aborts when the client goes away. */
+  readonly signal: AbortSignal;
 }
 
 const MAX_REASON_LENGTH = 500;
@@ -38,15 +41,20 @@ export function createReaders(
   request: ReaderRequest,
 ): (scope: StateScopeInput | null | undefined) => Promise<Reader | null> {
   const opened = new Map<string, Promise<Reader | null>>();
+  const digests = new DigestBudget(request.signal);
   return (scope) => {
     const key = scope ? JSON.stringify([scope.workspace, scope.environment, scope.reason]) : '';
-    const reader = opened.get(key) ?? openReader(request, scope ?? null);
+    const reader = opened.get(key) ?? openReader(request, scope ?? null, digests);
     opened.set(key, reader);
     return reader;
   };
 }
 
-async function openReader(request: ReaderRequest, scope: StateScopeInput | null): Promise<Reader | null> {
+async function openReader(
+  request: ReaderRequest,
+  scope: StateScopeInput | null,
+  digests: DigestBudget,
+): Promise<Reader | null> {
   const { principal, services } = request;
   if (principal === null) return null;
   const own = ownEnvironment(principal);
@@ -58,7 +66,7 @@ async function openReader(request: ReaderRequest, scope: StateScopeInput | null)
   const supportReason = reasonOf(principal, environment, scope, isOwn);
   const caller: Caller = { principal, ...environment, supportReason };
   if (supportReason !== null) await recordSupportAccess(request, caller, supportReason);
-  return { caller, loaders: createLoaders(caller) };
+  return { caller, loaders: createLoaders(caller, digests) };
 }
 
 function mayDoAnything(principal: Principal, { namespace }: OpenEnvironment): boolean {

@@ -4,6 +4,7 @@ import { historyDigest } from '../archive/history-digest.ts';
 import type { ArchivedTag, ArchivedVersion, VersionDigest } from '../archive/model.ts';
 import { microsecondTime } from '../database/connection.ts';
 import type { Database } from '../database/types.ts';
+import { type DigestBudget, digestVersions } from './digest-budget.ts';
 
 /** The kinds of `events` that stay behind when a history travels: locks, and reads of the history itself. */
 export const EVENTS_LEFT_BEHIND = [
@@ -211,23 +212,35 @@ export async function recordDigests(
 
 /**
  * Reads histories as {@link readHistories} does, with the digest of every version: missing ones are made first, again
- * while writers keep adding versions.
+ * while writers keep adding versions, for as long as the budget lasts.
+ *
+ * @returns the histories that are there, by state; {@link isDigested} tells whether one is complete.
  */
 export async function readDigestedHistories(
   db: Kysely<Database>,
   stateIds: readonly string[],
+  budget: DigestBudget,
 ): Promise<Map<string, StateHistory>> {
   const histories = await readHistories(db, stateIds);
   for (;;) {
-    const undigested = [...histories.values()].filter(isUndigested).map((history) => history.stateId);
-    if (undigested.length === 0) return histories;
-    await recordMissingDigests(db, undigested);
-    for (const [stateId, history] of await readHistories(db, undigested)) histories.set(stateId, history);
+    const undigested = [...histories.values()].filter((history) => !isDigested(history));
+    if (undigested.length === 0 || budget.isSpent) return histories;
+    await digestVersions(db, undigested.flatMap(undigestedVersions), budget);
+    const ids = undigested.map(({ stateId }) => stateId);
+    // What was deleted meanwhile is in the next reading no more.
+    for (const id of ids) histories.delete(id);
+    for (const [id, history] of await readHistories(db, ids)) histories.set(id, history);
   }
 }
 
-function isUndigested(history: StateHistory): boolean {
-  return history.digests.length < history.versions.length;
+/** Whether every version of a history has its digest on record. */
+export function isDigested(history: StateHistory): boolean {
+  return history.digests.length === history.versions.length;
+}
+
+function undigestedVersions({ versions, digests }: StateHistory): string[] {
+  const known = new Set(digests.map(({ serial }) => serial));
+  return versions.filter(({ serial }) => !known.has(serial)).map(({ id }) => id);
 }
 
 /**

@@ -1,6 +1,7 @@
 import type { Kysely } from 'kysely';
 import type { Database } from '../database/types.ts';
-import { digestHistory, readDigestedHistories, type StateHistory } from './history.ts';
+import { type DigestBudget, DigestsMissingError } from './digest-budget.ts';
+import { digestHistory, isDigested, readDigestedHistories, type StateHistory } from './history.ts';
 
 /** What an export taken now would say of itself. */
 export interface ManifestPreview {
@@ -25,17 +26,19 @@ export interface ManifestPreview {
 
 /**
  * Previews of `stateIds`, by id; a state without a version has none. The number of statements does not grow with
- * states, versions or tags: one when all digests are on record, three when some are not.
+ * states, versions or tags: one when all digests are on record. Missing ones are
+ * made first; a state whose digests the budget does not reach to has the error in its place.
  *
  * @throws HistoryInconsistentError when a state's rows contradict each other.
  */
 export async function readManifestPreviews(
   db: Kysely<Database>,
   stateIds: readonly string[],
-): Promise<Map<string, ManifestPreview>> {
-  const previews = new Map<string, ManifestPreview>();
-  for (const [stateId, history] of await readDigestedHistories(db, stateIds)) {
-    const preview = previewOf(history);
+  budget: DigestBudget,
+): Promise<Map<string, ManifestPreview | DigestsMissingError>> {
+  const previews = new Map<string, ManifestPreview | DigestsMissingError>();
+  for (const [stateId, history] of await readDigestedHistories(db, stateIds, budget)) {
+    const preview = isDigested(history) ? previewOf(history) : new DigestsMissingError();
     if (preview !== null) previews.set(stateId, preview);
   }
   return previews;

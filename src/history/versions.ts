@@ -1,7 +1,7 @@
 import { type Kysely, sql } from 'kysely';
 import { microsecondTime } from '../database/connection.ts';
 import type { Database } from '../database/types.ts';
-import { recordMissingDigests } from './history.ts';
+import { type DigestBudget, digestVersions } from './digest-budget.ts';
 
 /** One row of `state_versions`, without its raw state. */
 export interface VersionRecord {
@@ -126,15 +126,23 @@ export async function listTags(
   );
 }
 
-/** The size and digest of each version's raw state, by version id; made and kept when not on record yet. */
+/**
+ * The size and digest of each version's raw state, by version id; made and kept when not on record yet. A version that
+ * is not there, or that the budget does not reach to, has none.
+ */
 export async function readRawStateFacts(
   db: Kysely<Database>,
   versions: readonly VersionRecord[],
+  budget: DigestBudget,
 ): Promise<Map<string, RawStateFacts>> {
   const known = await selectRawStateFacts(db, versions);
   const missing = versions.filter((version) => !known.has(version.id));
   if (missing.length === 0) return known;
-  await recordMissingDigests(db, [...new Set(missing.map((version) => version.stateId))]);
+  await digestVersions(
+    db,
+    missing.map((version) => version.id),
+    budget,
+  );
   return new Map([...known, ...(await selectRawStateFacts(db, missing))]);
 }
 

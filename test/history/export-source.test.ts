@@ -3,6 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/g
 import { verifyArchive } from '../../src/archive/reader.ts';
 import { writeArchive } from '../../src/archive/writer.ts';
 import { inTransaction } from '../../src/database/connection.ts';
+import { DigestBudget } from '../../src/history/digest-budget.ts';
 import { openExportSource, StateEmptyError } from '../../src/history/export-source.ts';
 import { HistoryInconsistentError } from '../../src/history/history.ts';
 import { readManifestPreviews } from '../../src/history/manifest-preview.ts';
@@ -54,7 +55,11 @@ async function archive(stateId: string, path: string, atRawStates: () => Promise
 }
 
 async function previewOf(stateId: string) {
-  return (await readManifestPreviews(backend.database.db, [stateId])).get(stateId);
+  const preview = (await readManifestPreviews(backend.database.db, [stateId], new DigestBudget())).get(
+    stateId,
+  );
+  if (preview instanceof Error) throw preview;
+  return preview;
 }
 
 describe('an export sees one consistent cut', () => {
@@ -290,7 +295,7 @@ describe('a preview', () => {
     const { stateId: one } = await post(backend.database, caller, 'one', documents[0] ?? '');
     const { stateId: two } = await post(backend.database, caller, 'two', documents[1] ?? '');
     const apart = [await previewOf(one), await previewOf(two)];
-    const together = await readManifestPreviews(backend.database.db, [two, one]);
+    const together = await readManifestPreviews(backend.database.db, [two, one], new DigestBudget());
     expect([together.get(one), together.get(two)]).toEqual(apart);
     expect(apart[0]).not.toEqual(apart[1]);
   });

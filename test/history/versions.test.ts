@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { DigestBudget } from '../../src/history/digest-budget.ts';
 import type { Caller } from '../../src/history/states.ts';
 import {
   countVersions,
@@ -115,7 +116,7 @@ test('what a version holds, and how it differs from the one before, is what its 
 
 test('size and digest of a raw state are those of its bytes, and the bytes are PostgreSQL’s own', async () => {
   const versions = await versionsOf(stateId);
-  const facts = await readRawStateFacts(backend.database.db, versions);
+  const facts = await readRawStateFacts(backend.database.db, versions, new DigestBudget());
   for (const version of versions) {
     const text = (await readRawState(backend.database.db, version.id)) ?? '';
     expect(facts.get(version.id)).toEqual({

@@ -1,6 +1,7 @@
 import type { VersionParent } from '../parents.ts';
 import { requirePermission } from '../reader.ts';
 import type { StateArchiveVersionResolvers } from '../schema-types.ts';
+import { tellStateProblems } from '../state-problems.ts';
 
 export const StateArchiveVersion: StateArchiveVersionResolvers = {
   id: ({ record }) => record.id,
@@ -28,7 +29,7 @@ async function contentsOf({ record, reader }: VersionParent) {
 }
 
 async function factsOf({ record, reader }: VersionParent) {
-  return found(await reader.loaders.rawStateFacts.load(record));
+  return found(await reader.loaders.rawStateFacts.load(record).catch(tellStateProblems));
 }
 
 /** A version that was there a moment ago is only gone when its whole state was destroyed meanwhile. */

@@ -1,10 +1,11 @@
 import type { KilolockDatabase } from '../../../src/database/connection.ts';
+import { DigestBudget } from '../../../src/history/digest-budget.ts';
 import { digestHistory, readDigestedHistories } from '../../../src/history/history.ts';
 import type { SampleHistory } from '../../archive/support/build-archive.ts';
 
 /** The digest of a state's history as its rows have it, whatever the state's lifecycle. */
 export async function historyDigestOf({ db }: KilolockDatabase, stateId: string): Promise<string> {
-  const history = (await readDigestedHistories(db, [stateId])).get(stateId);
+  const history = (await readDigestedHistories(db, [stateId], new DigestBudget())).get(stateId);
   if (history === undefined) throw new Error(`There is no state ${stateId}.`);
   return digestHistory(history).historyDigest;
 }
