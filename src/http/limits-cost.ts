@@ -16,7 +16,13 @@ import {
 } from 'graphql';
 import { z } from 'zod';
 import { federationDirectiveName } from '../auth/federation-link.ts';
-import { argumentOf, type Fragments, fragmentOf, lengthOfList, type Variables } from './limits-document.ts';
+import {
+  argumentsOf,
+  countRepresentations,
+  type Fragments,
+  fragmentOf,
+  type Variables,
+} from './limits-document.ts';
 
 /** What a mutation costs before its fields, as the router counts it. */
 const MUTATION_COST = 10;
@@ -35,7 +41,6 @@ type ListSize = z.infer<typeof listSizeValues>;
  * of its items as its slicing argument asks for, or as `@listSize` assumes. What is written twice is counted twice; of
  * fragments on different types the dearest counts.
  *
- * @param variables values that do not fit their type count as none: the operation is refused for them anyway.
  */
 export function costOfOperation(
   schema: GraphQLSchema,
@@ -77,15 +82,16 @@ export function costOfOperation(
     field: GraphQLField<unknown, unknown>,
     sizeFromAbove: number | undefined,
   ): number {
+    const weight = weightOf(field) ?? (isLeafType(getNamedType(field.type)) ? 0 : 1);
+    const given = argumentsOf(node, field, variables);
+    if (given === null) return weight;
     const listSize = listSizeOf(field);
-    const asked = listSize === null ? undefined : askedSize(node, field, listSize);
+    const asked = listSize === null ? undefined : askedSize(given, field, listSize);
     const sizedFields = listSize?.sizedFields ?? [];
     const below = costOfTypes(node, field, new Map(sizedFields.map((name) => [name, asked ?? 1])));
-    const each = (weightOf(field) ?? (isLeafType(getNamedType(field.type)) ? 0 : 1)) + below;
+    const each = weight + below;
     if (!isListType(getNullableType(field.type))) return each;
-    if (field.name === '_entities') {
-      return each * lengthOfList(argumentOf(node, 'representations'), variables);
-    }
+    if (field.name === '_entities') return each * countRepresentations(given);
     return each * (sizeFromAbove ?? asked ?? 1);
   }
 
@@ -122,23 +128,13 @@ export function costOfOperation(
 
   /** The length asked for by a slicing argument, its default included, or else the assumed one. */
   function askedSize(
-    node: FieldNode,
+    given: Readonly<Record<string, unknown>>,
     field: GraphQLField<unknown, unknown>,
     { slicingArguments, assumedSize }: ListSize,
   ): number | undefined {
-    const sizes = (slicingArguments ?? []).map((name) => {
-      const value = argumentOf(node, name);
-      if (value?.kind === Kind.INT) return Number(value.value);
-      const given = value?.kind === Kind.VARIABLE ? valueOfVariable(value.name.value) : undefined;
-      return given ?? field.args.find((argument) => argument.name === name)?.defaultValue;
-    });
-    const given = sizes.filter((size): size is number => typeof size === 'number' && size > 0);
-    return given.length > 0 ? Math.max(...given) : (assumedSize ?? undefined);
-  }
-
-  function valueOfVariable(name: string): unknown {
-    if (variables[name] !== undefined) return variables[name];
-    const definition = operation.variableDefinitions?.find((each) => each.variable.name.value === name);
-    return definition?.defaultValue?.kind === Kind.INT ? Number(definition.defaultValue.value) : undefined;
+    const sizes = (slicingArguments ?? [])
+      .map((name) => given[name] ?? field.args.find((argument) => argument.name === name)?.defaultValue)
+      .filter((size): size is number => typeof size === 'number' && size > 0);
+    return sizes.length > 0 ? Math.max(...sizes) : (assumedSize ?? undefined);
   }
 }

@@ -2,16 +2,22 @@ import {
   type DocumentNode,
   type FieldNode,
   type FragmentDefinitionNode,
+  GraphQLError,
+  type GraphQLField,
+  type GraphQLSchema,
+  getArgumentValues,
   Kind,
   type OperationDefinitionNode,
   type SelectionSetNode,
-  type ValueNode,
 } from 'graphql';
 
 /** The fragments of a document, by name. */
 export type Fragments = ReadonlyMap<string, FragmentDefinitionNode>;
 
-/** The values a request gives its variables, as they came. */
+/**
+ * The values of an operation's variables as it runs with them: coerced to their types, defaults included
+ * (`getVariableValues` of graphql-js). What a request sends as variables is something else.
+ */
 export type Variables = Readonly<Record<string, unknown>>;
 
 /** How large an operation is, every fragment counted as often as it is spread. */
@@ -77,33 +83,43 @@ export function fragmentOf(name: string, fragments: Fragments): FragmentDefiniti
 }
 
 /** How many references an operation asks `_entities` for in all, whether they stand in it or in its variables. */
-export function countRepresentations(
+export function countAllRepresentations(
+  schema: GraphQLSchema,
   operation: OperationDefinitionNode,
   fragments: Fragments,
   variables: Variables,
 ): number {
+  const entities = schema.getRootType(operation.operation)?.getFields()._entities;
+  if (entities === undefined) return 0;
   let count = 0;
-  for (const field of rootFieldsOf(operation.selectionSet, fragments)) {
-    if (field.name.value === '_entities')
-      count += lengthOfList(argumentOf(field, 'representations'), variables);
+  for (const node of rootFieldsOf(operation.selectionSet, fragments)) {
+    if (node.name.value !== '_entities') continue;
+    count += countRepresentations(argumentsOf(node, entities, variables) ?? {});
   }
   return count;
 }
 
-/** The length of the list that an argument is given as; 0 when it is given none. */
-export function lengthOfList(value: ValueNode | undefined, variables: Variables): number {
-  if (value === undefined || value.kind === Kind.NULL) return 0;
-  if (value.kind === Kind.LIST) return value.values.length;
-  if (value.kind !== Kind.VARIABLE) return 1;
-  const given = variables[value.name.value];
-  if (Array.isArray(given)) return given.length;
-  // A single value stands for a list of it (GraphQL specification, input coercion of lists).
-  return given === undefined || given === null ? 0 : 1;
+/** How many references the arguments of one `_entities` ask for. */
+export function countRepresentations({ representations }: Readonly<Record<string, unknown>>): number {
+  return Array.isArray(representations) ? representations.length : 0;
 }
 
-/** The value of a field's argument as the document writes it. */
-export function argumentOf(field: FieldNode, name: string): ValueNode | undefined {
-  return field.arguments?.find((argument) => argument.name.value === name)?.value;
+/**
+ * The arguments that a field's resolver will be given, by the executor's own rules.
+ *
+ * @returns null when they cannot be had: the executor then answers an error without running the field.
+ */
+export function argumentsOf(
+  node: FieldNode,
+  field: GraphQLField<unknown, unknown>,
+  variables: Variables,
+): Readonly<Record<string, unknown>> | null {
+  try {
+    return getArgumentValues(field, node, variables);
+  } catch (error) {
+    if (error instanceof GraphQLError) return null;
+    throw error;
+  }
 }
 
 function* rootFieldsOf({ selections }: SelectionSetNode, fragments: Fragments): Generator<FieldNode> {

@@ -1,7 +1,7 @@
 import type { ApolloServerPlugin } from '@apollo/server';
-import { GraphQLError } from 'graphql';
+import { GraphQLError, getVariableValues } from 'graphql';
 import { costOfOperation } from './limits-cost.ts';
-import { countRepresentations, fragmentsOf, measureOperation } from './limits-document.ts';
+import { countAllRepresentations, fragmentsOf, measureOperation } from './limits-document.ts';
 
 /** The most tokens a GraphQL document may have; parsing stops there. */
 export const MAX_DOCUMENT_TOKENS = 4_000;
@@ -57,9 +57,16 @@ export function queryLimitsPlugin(): ApolloServerPlugin {
           refuseAbove('aliases', aliases);
           refuseAbove('directives', directives);
           refuseAbove(operation.operation === 'mutation' ? 'mutationFields' : 'rootFields', rootFields);
-          const variables = request.variables ?? {};
-          refuseAbove('representations', countRepresentations(operation, fragments, variables));
-          refuseAbove('cost', costOfOperation(schema, operation, fragments, variables));
+          const { coerced } = getVariableValues(
+            schema,
+            operation.variableDefinitions ?? [],
+            request.variables ?? {},
+            { maxErrors: 1 },
+          );
+          // Variables that do not fit are refused by the check of variables, and by the executor after it.
+          if (coerced === undefined) return;
+          refuseAbove('representations', countAllRepresentations(schema, operation, fragments, coerced));
+          refuseAbove('cost', costOfOperation(schema, operation, fragments, coerced));
         },
       };
     },

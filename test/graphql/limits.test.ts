@@ -108,6 +108,37 @@ test.each([
   expect((await service.ask(query)).errors).toEqual([]);
 });
 
+describe('a length given by variable', () => {
+  const query = (variable: string) => `query (${variable}) { stateArchives(first: ${variable.split(':')[0]}) {
+    nodes { versions(first: 99) { nodes { sizeBytes sha256 } } }
+  } }`;
+
+  // Names that a plain object has members of.
+  test.each(['$first', '$toString', '$constructor', '$__proto__', '$hasOwnProperty'])(
+    'is counted as %s, and so is its default where none is sent',
+    async (name) => {
+      for (const token of [null, await service.token()]) {
+        const byDefault = await service.ask(query(`${name}: Int! = 100`), { token });
+        // Not a literal: it would set the prototype.
+        const variables = Object.fromEntries([[name.slice(1), 100]]);
+        const sent = await service.ask(query(`${name}: Int! = 1`), { token, variables });
+        for (const { errors } of [byDefault, sent]) {
+          expect(errors).toMatchObject([{ extensions: { code: 'QUERY_TOO_LARGE', limit: 'cost' } }]);
+        }
+      }
+    },
+  );
+
+  test('is that of a list of references, when they are its default', async () => {
+    const references = times(101, () => '{ __typename: "State", id: "x" }');
+    const { errors } = await service.ask(
+      `query ($toString: [_Any!]! = [${references}]) { _entities(representations: $toString) { __typename } }`,
+      { token: null },
+    );
+    expect(errors).toMatchObject([{ extensions: { code: 'QUERY_TOO_LARGE', limit: 'representations' } }]);
+  });
+});
+
 test('a document of too many tokens is not parsed to its end', async () => {
   const { status, errors } = await service.ask(`{ ${'__typename '.repeat(MAX_DOCUMENT_TOKENS)} }`);
   expect(status).toBe(400);
