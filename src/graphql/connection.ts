@@ -10,7 +10,7 @@ export interface Connection<Node> {
 
 /** What a connection field is asked with. */
 export interface PageArguments {
-  readonly first?: number | null | undefined;
+  readonly first: number;
   readonly after?: string | null | undefined;
 }
 
@@ -20,7 +20,7 @@ export interface PageArguments {
  * @throws GraphQLError BAD_USER_INPUT when `first` is not 1 to `maximum`.
  */
 export function pageLimit({ first }: PageArguments, maximum: number): number {
-  if (typeof first !== 'number' || first < 1 || first > maximum) {
+  if (first < 1 || first > maximum) {
     throw badUserInput(`first is 1 to ${maximum}.`);
   }
   return first + 1;
@@ -32,7 +32,7 @@ export function connectionOf<Node>(
   page: PageArguments,
   keyOf: (node: Node) => string,
 ): Connection<Node> {
-  const nodes = rows.slice(0, page.first ?? rows.length);
+  const nodes = rows.slice(0, page.first);
   const edges = nodes.map((node) => ({ cursor: Buffer.from(keyOf(node)).toString('base64url'), node }));
   return {
     edges,

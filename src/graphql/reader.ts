@@ -43,7 +43,7 @@ export function createReaders(
   const opened = new Map<string, Promise<Reader | null>>();
   const digests = new DigestBudget(request.signal);
   return (scope) => {
-    const key = scope ? JSON.stringify([scope.workspace, scope.environment, scope.reason]) : '';
+    const key = scope ? JSON.stringify([scope.workspaceId, scope.environmentId, scope.reason]) : '';
     const reader = opened.get(key) ?? openReader(request, scope ?? null, digests);
     opened.set(key, reader);
     return reader;
@@ -58,7 +58,7 @@ async function openReader(
   const { principal, services } = request;
   if (principal === null) return null;
   const own = ownEnvironment(principal);
-  const target = scope ?? own;
+  const target = scope ? { workspace: scope.workspaceId, environment: scope.environmentId } : own;
   const isOwn = target.workspace === own.workspace && target.environment === own.environment;
   const isSelfHosted = isOwn && principal.workspace === null;
   const environment = await services.environments.open(isSelfHosted ? null : target);

@@ -35,7 +35,7 @@ export type ExportStateArchiveInput = {
   /** The workspace and environment to look in; the caller's own when absent. */
   scope?: InputMaybe<StateScopeInput>;
   /** How long to wait for the operation to end before answering, 0 to 25 seconds. */
-  waitSeconds?: InputMaybe<Scalars['Int']['input']>;
+  waitSeconds: Scalars['Int']['input'];
 };
 
 /** What came of asking for an export. */
@@ -50,11 +50,11 @@ export type ExportStateArchivePayload = {
 /** What to import, and under which name. */
 export type ImportStateArchiveInput = {
   /** Allow a second live state with this lineage: both would manage the same infrastructure. */
-  allowSharedLineage?: Scalars['Boolean']['input'];
+  allowSharedLineage: Scalars['Boolean']['input'];
   /** For OVERWRITE: the name of the state to overwrite, once more. */
   confirmName?: InputMaybe<Scalars['String']['input']>;
   /** Verify and plan, and write nothing. */
-  dryRun?: Scalars['Boolean']['input'];
+  dryRun: Scalars['Boolean']['input'];
   /** For OVERWRITE: the serial the state has to stand at; absent for a state without a version. */
   expectedCurrentSerial?: InputMaybe<Scalars['BigInt']['input']>;
   /** Refuse the file unless it has this digest. */
@@ -66,11 +66,11 @@ export type ImportStateArchiveInput = {
   /** The label to restore under; the archive's own when absent. */
   name?: InputMaybe<Scalars['String']['input']>;
   /** What to do about a destination that is taken. */
-  onConflict?: StateArchiveConflictPolicy;
+  onConflict: StateArchiveConflictPolicy;
   /** The workspace and environment to restore into; the caller's own when absent. */
   scope?: InputMaybe<StateScopeInput>;
   /** How long to wait for the operation to end before answering, 0 to 25 seconds. */
-  waitSeconds?: InputMaybe<Scalars['Int']['input']>;
+  waitSeconds: Scalars['Int']['input'];
 };
 
 /** What came of asking for an import. */
@@ -110,17 +110,17 @@ export type ImportStateSnapshotPayload = {
 export type Mutation = {
   __typename?: 'Mutation';
   /** Starts an export of a state's whole history to one verifiable archive. */
-  exportStateArchive: ExportStateArchivePayload;
+  exportStateArchive: Maybe<ExportStateArchivePayload>;
   /**
    * Starts a restore of a whole history from an archive. The archive is verified to its last byte before the
    * first row is written; the import is one transaction; an existing state is touched by OVERWRITE alone.
    */
-  importStateArchive: ImportStateArchivePayload;
+  importStateArchive: Maybe<ImportStateArchivePayload>;
   /**
    * Appends one raw state document as the next version of a state, creating the state when it is new: what
    * Kilolock does when Terraform posts a state. It carries no history; for a whole history use `importStateArchive`.
    */
-  importStateSnapshot: ImportStateSnapshotPayload;
+  importStateSnapshot: Maybe<ImportStateSnapshotPayload>;
 };
 
 
@@ -161,7 +161,7 @@ export type Query = {
   /** An export or import by its id. Null when there is none, or none the caller may see. */
   stateArchiveOperation: Maybe<StateArchiveOperation>;
   /** The active states the caller may see, by label, in ascending order. */
-  stateArchives: StateArchiveConnection;
+  stateArchives: Maybe<StateArchiveConnection>;
 };
 
 
@@ -180,7 +180,7 @@ export type QueryStateArchiveOperationArgs = {
 export type QueryStateArchivesArgs = {
   after: InputMaybe<Scalars['String']['input']>;
   filter: InputMaybe<StateArchiveFilter>;
-  first?: InputMaybe<Scalars['Int']['input']>;
+  first?: Scalars['Int']['input'];
   scope: InputMaybe<StateScopeInput>;
 };
 
@@ -199,7 +199,7 @@ export type StateArchive = {
   /** When the state was created. */
   createdAt: Scalars['DateTime']['output'];
   /** The public id of the environment the state belongs to. */
-  environment: Scalars['ID']['output'];
+  environmentId: Scalars['ID']['output'];
   /** The state's id in Kilolock. */
   id: Scalars['ID']['output'];
   /** Where the state is in Kilolock's lifecycle. */
@@ -211,26 +211,26 @@ export type StateArchive = {
   /** The state's label within its environment. */
   name: Scalars['String']['output'];
   /** The exports and imports of this state that the caller may see, newest first. */
-  operations: StateArchiveOperationConnection;
+  operations: Maybe<StateArchiveOperationConnection>;
   /** The summary other services compose into their own types. */
   status: StateArchiveStatus;
   /** Every tag, by name. */
-  tags: Array<StateArchiveTag>;
+  tags: Maybe<Array<StateArchiveTag>>;
   /** When a version was last written, or the lifecycle last changed. */
   updatedAt: Scalars['DateTime']['output'];
   /** The version with this serial, or null. */
   version: Maybe<StateArchiveVersion>;
   /** The versions, newest serial first. */
-  versions: StateArchiveVersionConnection;
+  versions: Maybe<StateArchiveVersionConnection>;
   /** The public id of the workspace that owns the state. */
-  workspace: Scalars['ID']['output'];
+  workspaceId: Scalars['ID']['output'];
 };
 
 
 /** A state seen as something that can be archived: its identity, its history, and its exports and imports. */
 export type StateArchiveOperationsArgs = {
   after: InputMaybe<Scalars['String']['input']>;
-  first?: InputMaybe<Scalars['Int']['input']>;
+  first?: Scalars['Int']['input'];
 };
 
 
@@ -243,7 +243,7 @@ export type StateArchiveVersionArgs = {
 /** A state seen as something that can be archived: its identity, its history, and its exports and imports. */
 export type StateArchiveVersionsArgs = {
   after: InputMaybe<Scalars['String']['input']>;
-  first?: InputMaybe<Scalars['Int']['input']>;
+  first?: Scalars['Int']['input'];
 };
 
 /** The difference between a version and the one before it, in resource instances. */
@@ -488,7 +488,7 @@ export type StateArchiveOperation = {
 /** An export or an import: what was asked, how far it is, what came of it. */
 export type StateArchiveOperationVersionMappingArgs = {
   after: InputMaybe<Scalars['String']['input']>;
-  first?: InputMaybe<Scalars['Int']['input']>;
+  first?: Scalars['Int']['input'];
 };
 
 /** A page of operations. */
@@ -558,7 +558,7 @@ export type StateArchiveStatus = {
   /** Who holds the oldest lock on the state, when it is locked. A lock does not hinder an export. */
   lockedBy: Maybe<Scalars['String']['output']>;
   /** How many versions the history holds. */
-  versionCount: Scalars['Int']['output'];
+  versionCount: Maybe<Scalars['Int']['output']>;
 };
 
 /** A name for a version. */
@@ -593,7 +593,7 @@ export type StateArchiveUserError = {
 export type StateArchiveVersion = {
   __typename?: 'StateArchiveVersion';
   /** What changed against the version before, by serial. */
-  changes: StateArchiveChanges;
+  changes: Maybe<StateArchiveChanges>;
   /** When it was written. */
   createdAt: Scalars['DateTime']['output'];
   /** Who wrote it, as the writer said; null and "" are different. */
@@ -603,21 +603,21 @@ export type StateArchiveVersion = {
   /** Whether the state's pointer stands here. */
   isCurrent: Scalars['Boolean']['output'];
   /** The names of the outputs, sorted; their values may be secret and are not shown. */
-  outputNames: Array<Scalars['String']['output']>;
+  outputNames: Maybe<Array<Scalars['String']['output']>>;
   /** The raw state document, secrets included. */
   rawState: Maybe<Scalars['String']['output']>;
   /** How many resource instances live in this version. */
-  resourceCount: Scalars['Int']['output'];
+  resourceCount: Maybe<Scalars['Int']['output']>;
   /** The version's serial. */
   serial: Scalars['BigInt']['output'];
   /** The digest of the raw state's bytes. */
-  sha256: Scalars['Sha256']['output'];
+  sha256: Maybe<Scalars['Sha256']['output']>;
   /** The bytes of the raw state as Kilolock gives it out. */
-  sizeBytes: Scalars['BigInt']['output'];
+  sizeBytes: Maybe<Scalars['BigInt']['output']>;
   /** The path it was written by, such as "http_backend" or "apply": free text. */
   source: Scalars['String']['output'];
   /** The tags on this version, by name. */
-  tags: Array<StateArchiveTag>;
+  tags: Maybe<Array<StateArchiveTag>>;
   /** The Terraform version recorded with it; null and "" are different. */
   terraformVersion: Maybe<Scalars['String']['output']>;
 };
@@ -678,13 +678,34 @@ export type StateArchiveVersionMappingEdge = {
 /** Something worth knowing that did not stop an import. */
 export type StateArchiveWarning = {
   __typename?: 'StateArchiveWarning';
-  /** A stable code. */
-  code: Scalars['String']['output'];
+  /** A stable code; null for one that a later release recorded. */
+  code: Maybe<StateArchiveWarningCode>;
   /** What was found, and what it means. */
   message: Scalars['String']['output'];
   /** The version it was found in. */
   serial: Maybe<Scalars['BigInt']['output']>;
 };
+
+/** The stable codes of warnings. */
+export type StateArchiveWarningCode =
+  /** The archive has an attestation, and its signature was not checked. */
+  | 'ATTESTATION_NOT_VERIFIED'
+  /** The current version does not have the highest serial. */
+  | 'CURRENT_IS_NOT_LAST'
+  /** A document holds a deposed object beside the current one of the same address. */
+  | 'DEPOSED_INSTANCE'
+  /** A document states another lineage than the state's. Both are kept. */
+  | 'LINEAGE_MISMATCH'
+  /** Some raw states are kept in the spelling of PostgreSQL's jsonb, which is not the archive's. */
+  | 'RAW_STATES_NORMALISED'
+  /** Some resource spans keep a hash of another spelling than Terraform's, as Kilolock recorded it. */
+  | 'RESOURCE_HASHES_KEPT'
+  /** The resource spans were derived from the raw states: the archive carries none, or ones that disagree with them. */
+  | 'RESOURCE_SPANS_DERIVED'
+  /** A document states another serial than the version it is stored under. Both are kept. */
+  | 'SERIAL_MISMATCH'
+  /** The archive has fields that this release does not know. They were left out. */
+  | 'UNKNOWN_FIELDS';
 
 /** Kilolock's lifecycle of a state. */
 export type StateLifecycleStatus =
@@ -698,11 +719,11 @@ export type StateLifecycleStatus =
 /** The workspace and environment that a label is looked up in. */
 export type StateScopeInput = {
   /** The environment's public id, such as "env_7b8c9d0e1f2a". */
-  environment: Scalars['ID']['input'];
+  environmentId: Scalars['ID']['input'];
   /** Why support acts in an environment that is not its own: required then, and put on record. */
   reason?: InputMaybe<Scalars['String']['input']>;
   /** The workspace's public id, such as "ws_3f9a1c2b4d5e". */
-  workspace: Scalars['ID']['input'];
+  workspaceId: Scalars['ID']['input'];
 };
 
 
@@ -798,7 +819,7 @@ export type FederationReferenceTypes = {
   StateArchive:
     ( { __typename: 'StateArchive' }
     & ( GraphQLRecursivePick<FederationTypes['StateArchive'], {"id":true}>
-        | GraphQLRecursivePick<FederationTypes['StateArchive'], {"workspace":true,"environment":true,"name":true}> ) );
+        | GraphQLRecursivePick<FederationTypes['StateArchive'], {"workspaceId":true,"environmentId":true,"name":true}> ) );
   StateArchiveOperation:
     ( { __typename: 'StateArchiveOperation' }
     & GraphQLRecursivePick<FederationTypes['StateArchiveOperation'], {"id":true}> );
@@ -852,6 +873,7 @@ export type ResolversTypes = {
   StateArchiveVersionMappingConnection: ResolverTypeWrapper<StateArchiveVersionMappingConnection>;
   StateArchiveVersionMappingEdge: ResolverTypeWrapper<StateArchiveVersionMappingEdge>;
   StateArchiveWarning: ResolverTypeWrapper<StateArchiveWarning>;
+  StateArchiveWarningCode: StateArchiveWarningCode;
   StateLifecycleStatus: StateLifecycleStatus;
   StateScopeInput: StateScopeInput;
   Upload: ResolverTypeWrapper<Scalars['Upload']['output']>;
@@ -927,9 +949,9 @@ export type ImportStateSnapshotPayloadResolvers<ContextType = GraphqlContext, Pa
 };
 
 export type MutationResolvers<ContextType = GraphqlContext, ParentType extends ResolversParentTypes['Mutation'] = ResolversParentTypes['Mutation']> = {
-  exportStateArchive?: Resolver<ResolversTypes['ExportStateArchivePayload'], ParentType, ContextType, RequireFields<MutationExportStateArchiveArgs, 'input'>>;
-  importStateArchive?: Resolver<ResolversTypes['ImportStateArchivePayload'], ParentType, ContextType, RequireFields<MutationImportStateArchiveArgs, 'input'>>;
-  importStateSnapshot?: Resolver<ResolversTypes['ImportStateSnapshotPayload'], ParentType, ContextType, RequireFields<MutationImportStateSnapshotArgs, 'input'>>;
+  exportStateArchive?: Resolver<Maybe<ResolversTypes['ExportStateArchivePayload']>, ParentType, ContextType, RequireFields<MutationExportStateArchiveArgs, 'input'>>;
+  importStateArchive?: Resolver<Maybe<ResolversTypes['ImportStateArchivePayload']>, ParentType, ContextType, RequireFields<MutationImportStateArchiveArgs, 'input'>>;
+  importStateSnapshot?: Resolver<Maybe<ResolversTypes['ImportStateSnapshotPayload']>, ParentType, ContextType, RequireFields<MutationImportStateSnapshotArgs, 'input'>>;
 };
 
 export type PageInfoResolvers<ContextType = GraphqlContext, ParentType extends ResolversParentTypes['PageInfo'] = ResolversParentTypes['PageInfo']> = {
@@ -942,7 +964,7 @@ export type PageInfoResolvers<ContextType = GraphqlContext, ParentType extends R
 export type QueryResolvers<ContextType = GraphqlContext, ParentType extends ResolversParentTypes['Query'] = ResolversParentTypes['Query']> = {
   stateArchive?: Resolver<Maybe<ResolversTypes['StateArchive']>, ParentType, ContextType, RequireFields<QueryStateArchiveArgs, 'name'>>;
   stateArchiveOperation?: Resolver<Maybe<ResolversTypes['StateArchiveOperation']>, ParentType, ContextType, RequireFields<QueryStateArchiveOperationArgs, 'id'>>;
-  stateArchives?: Resolver<ResolversTypes['StateArchiveConnection'], ParentType, ContextType, RequireFields<QueryStateArchivesArgs, 'first'>>;
+  stateArchives?: Resolver<Maybe<ResolversTypes['StateArchiveConnection']>, ParentType, ContextType, RequireFields<QueryStateArchivesArgs, 'first'>>;
 };
 
 export interface Sha256ScalarConfig extends GraphQLScalarTypeConfig<ResolversTypes['Sha256'], any> {
@@ -958,19 +980,19 @@ export type StateResolvers<ContextType = GraphqlContext, ParentType extends Reso
 export type StateArchiveResolvers<ContextType = GraphqlContext, ParentType extends ResolversParentTypes['StateArchive'] = ResolversParentTypes['StateArchive'], FederationReferenceType extends FederationReferenceTypes['StateArchive'] = FederationReferenceTypes['StateArchive']> = {
   __resolveReference?: ReferenceResolver<Maybe<ResolversTypes['StateArchive']> | FederationReferenceType, FederationReferenceType, ContextType>;
   createdAt?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
-  environment?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  environmentId?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   lifecycleStatus?: Resolver<ResolversTypes['StateLifecycleStatus'], ParentType, ContextType>;
   lineage?: Resolver<Maybe<ResolversTypes['ID']>, ParentType, ContextType>;
   manifest?: Resolver<Maybe<ResolversTypes['StateArchiveManifest']>, ParentType, ContextType>;
   name?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
-  operations?: Resolver<ResolversTypes['StateArchiveOperationConnection'], ParentType, ContextType, RequireFields<StateArchiveOperationsArgs, 'first'>>;
+  operations?: Resolver<Maybe<ResolversTypes['StateArchiveOperationConnection']>, ParentType, ContextType, RequireFields<StateArchiveOperationsArgs, 'first'>>;
   status?: Resolver<ResolversTypes['StateArchiveStatus'], ParentType, ContextType>;
-  tags?: Resolver<Array<ResolversTypes['StateArchiveTag']>, ParentType, ContextType>;
+  tags?: Resolver<Maybe<Array<ResolversTypes['StateArchiveTag']>>, ParentType, ContextType>;
   updatedAt?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
   version?: Resolver<Maybe<ResolversTypes['StateArchiveVersion']>, ParentType, ContextType, RequireFields<StateArchiveVersionArgs, 'serial'>>;
-  versions?: Resolver<ResolversTypes['StateArchiveVersionConnection'], ParentType, ContextType, RequireFields<StateArchiveVersionsArgs, 'first'>>;
-  workspace?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  versions?: Resolver<Maybe<ResolversTypes['StateArchiveVersionConnection']>, ParentType, ContextType, RequireFields<StateArchiveVersionsArgs, 'first'>>;
+  workspaceId?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
 };
 
 export type StateArchiveChangesResolvers<ContextType = GraphqlContext, ParentType extends ResolversParentTypes['StateArchiveChanges'] = ResolversParentTypes['StateArchiveChanges']> = {
@@ -1079,7 +1101,7 @@ export type StateArchiveStatusResolvers<ContextType = GraphqlContext, ParentType
   lastExport?: Resolver<Maybe<ResolversTypes['StateArchiveOperation']>, ParentType, ContextType>;
   lastImport?: Resolver<Maybe<ResolversTypes['StateArchiveOperation']>, ParentType, ContextType>;
   lockedBy?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
-  versionCount?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  versionCount?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
 };
 
 export type StateArchiveTagResolvers<ContextType = GraphqlContext, ParentType extends ResolversParentTypes['StateArchiveTag'] = ResolversParentTypes['StateArchiveTag']> = {
@@ -1098,19 +1120,19 @@ export type StateArchiveUserErrorResolvers<ContextType = GraphqlContext, ParentT
 };
 
 export type StateArchiveVersionResolvers<ContextType = GraphqlContext, ParentType extends ResolversParentTypes['StateArchiveVersion'] = ResolversParentTypes['StateArchiveVersion']> = {
-  changes?: Resolver<ResolversTypes['StateArchiveChanges'], ParentType, ContextType>;
+  changes?: Resolver<Maybe<ResolversTypes['StateArchiveChanges']>, ParentType, ContextType>;
   createdAt?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
   createdBy?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   isCurrent?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
-  outputNames?: Resolver<Array<ResolversTypes['String']>, ParentType, ContextType>;
+  outputNames?: Resolver<Maybe<Array<ResolversTypes['String']>>, ParentType, ContextType>;
   rawState?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
-  resourceCount?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  resourceCount?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
   serial?: Resolver<ResolversTypes['BigInt'], ParentType, ContextType>;
-  sha256?: Resolver<ResolversTypes['Sha256'], ParentType, ContextType>;
-  sizeBytes?: Resolver<ResolversTypes['BigInt'], ParentType, ContextType>;
+  sha256?: Resolver<Maybe<ResolversTypes['Sha256']>, ParentType, ContextType>;
+  sizeBytes?: Resolver<Maybe<ResolversTypes['BigInt']>, ParentType, ContextType>;
   source?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
-  tags?: Resolver<Array<ResolversTypes['StateArchiveTag']>, ParentType, ContextType>;
+  tags?: Resolver<Maybe<Array<ResolversTypes['StateArchiveTag']>>, ParentType, ContextType>;
   terraformVersion?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
 };
 
@@ -1144,7 +1166,7 @@ export type StateArchiveVersionMappingEdgeResolvers<ContextType = GraphqlContext
 };
 
 export type StateArchiveWarningResolvers<ContextType = GraphqlContext, ParentType extends ResolversParentTypes['StateArchiveWarning'] = ResolversParentTypes['StateArchiveWarning']> = {
-  code?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  code?: Resolver<Maybe<ResolversTypes['StateArchiveWarningCode']>, ParentType, ContextType>;
   message?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   serial?: Resolver<Maybe<ResolversTypes['BigInt']>, ParentType, ContextType>;
 };

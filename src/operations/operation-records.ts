@@ -6,7 +6,7 @@ import { microsecondTime } from '../database/connection.ts';
 import type { Database, OperationKind, OperationStatus } from '../database/types.ts';
 import { labelOf } from '../history/namespace.ts';
 import { type Caller, may } from '../history/states.ts';
-import type { RestoreReport } from '../restore/report.ts';
+import { type RestoreReport, WARNING_CODES } from '../restore/report.ts';
 import type { UserError, UserErrorCode } from './user-error.ts';
 
 /** One row of `state_archive.operation`. */
@@ -568,7 +568,13 @@ const reportJson = z.object({
   rawBytes: bigintText,
   historyDigest: z.string(),
   normalisedVersions: z.number(),
-  warnings: z.array(z.object({ code: z.string(), message: z.string(), serial: bigintText.nullable() })),
+  warnings: z.array(
+    z.object({
+      code: z.enum(WARNING_CODES).nullable().catch(null),
+      message: z.string(),
+      serial: bigintText.nullable(),
+    }),
+  ),
 });
 
 function readReport(text: string): RestoreReport {

@@ -22,7 +22,7 @@ export type UserErrorCode =
 export interface UserError {
   readonly code: UserErrorCode;
   readonly message: string;
-  /** The input field it is about, from `input` down; null when it is about none. */
+  /** The input field it is about, from `input` down, as in `["input", "name"]`; null when it is about none. */
   readonly path: readonly string[] | null;
 }
 
@@ -30,6 +30,7 @@ export interface UserError {
 export class RequestRefusedError extends Error {
   override readonly name = 'RequestRefusedError';
   readonly code: UserErrorCode;
+  /** The input field it is about, below the mutation's `input`; null when it is about none. */
   readonly inputPath: readonly string[] | null;
 
   constructor(code: UserErrorCode, message: string, inputPath: readonly string[] | null = null) {
@@ -51,21 +52,30 @@ export function stateNotFound(): RequestRefusedError {
 /** What a caller is told of an error, or null when the error is the service's own and must not be told. */
 export function toUserError(error: unknown): UserError | null {
   if (error instanceof RequestRefusedError || error instanceof RestoreRefusedError) {
-    return { code: error.code, message: error.message, path: error.inputPath };
+    return { code: error.code, message: error.message, path: error.inputPath && pathTo(...error.inputPath) };
   }
   if (error instanceof ArchiveError) {
-    return { code: error.code, message: `${sentence(error.message)} ${ADVICE[error.code]}`, path: ['file'] };
+    return {
+      code: error.code,
+      message: `${sentence(error.message)} ${ADVICE[error.code]}`,
+      path: pathTo('file'),
+    };
   }
   if (error instanceof StateEmptyError) {
-    return { code: 'STATE_EMPTY', message: error.message, path: ['name'] };
+    return { code: 'STATE_EMPTY', message: error.message, path: pathTo('name') };
   }
   if (error instanceof StateAmbiguousError) {
-    return { code: 'STATE_AMBIGUOUS', message: error.message, path: ['name'] };
+    return { code: 'STATE_AMBIGUOUS', message: error.message, path: pathTo('name') };
   }
   if (error instanceof HistoryInconsistentError) {
-    return { code: 'HISTORY_INCONSISTENT', message: error.message, path: ['name'] };
+    return { code: 'HISTORY_INCONSISTENT', message: error.message, path: pathTo('name') };
   }
   return null;
+}
+
+/** The path of a user error about the field of the mutation's `input` that the keys lead to. */
+export function pathTo(...keys: readonly string[]): readonly string[] {
+  return ['input', ...keys];
 }
 
 /** What to do about each way in which an archive can be unusable. */

@@ -7,7 +7,7 @@ import { isJsonbText, writeJsonbText } from '../terraform/jsonb-text.ts';
 import { HistoryProjector, type ProjectedResource } from '../terraform/projection.ts';
 import type { CarriedSpans } from './carried-spans.ts';
 import { RestoreRefusedError } from './errors.ts';
-import type { WarningCollector } from './report.ts';
+import type { WarningCode, WarningCollector } from './report.ts';
 import { SpanAgreement } from './span-agreement.ts';
 import { SpanDerivation } from './span-derivation.ts';
 import { readSupportedDocument } from './supported-document.ts';
@@ -161,7 +161,7 @@ export class DocumentChecks {
     return lineage === '' || state.lineage === null || canonicalUuid(lineage) === state.lineage;
   }
 
-  #warn(serial: bigint, code: string, message: string): void {
+  #warn(serial: bigint, code: WarningCode, message: string): void {
     this.#warnings.add(code, `Serial ${serial}: ${message}`, serial);
   }
 }

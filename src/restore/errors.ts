@@ -15,7 +15,7 @@ export type RestoreRefusalCode =
 export class RestoreRefusedError extends Error {
   override readonly name = 'RestoreRefusedError';
   readonly code: RestoreRefusalCode;
-  /** The input field it is about, from the mutation's `input` down; null when it is about the file. */
+  /** The input field it is about, below the mutation's `input`; null when it is about the file. */
   readonly inputPath: readonly string[] | null;
 
   constructor(

@@ -1,9 +1,23 @@
 import type { PlacementOutcome } from './placement.ts';
 
+/** The stable codes of warnings: `StateArchiveWarningCode` of the schema, explained in docs/restore.md. */
+export const WARNING_CODES = [
+  'RESOURCE_SPANS_DERIVED',
+  'RESOURCE_HASHES_KEPT',
+  'RAW_STATES_NORMALISED',
+  'CURRENT_IS_NOT_LAST',
+  'SERIAL_MISMATCH',
+  'LINEAGE_MISMATCH',
+  'DEPOSED_INSTANCE',
+  'UNKNOWN_FIELDS',
+  'ATTESTATION_NOT_VERIFIED',
+] as const;
+export type WarningCode = (typeof WARNING_CODES)[number];
+
 /** Something worth knowing that did not stop a restore. */
 export interface RestoreWarning {
-  /** A stable code. */
-  readonly code: string;
+  /** Null in a report of a later release, whose code this one does not know. */
+  readonly code: WarningCode | null;
   readonly message: string;
   /** The version it was found in; null when it is about the history as a whole. */
   readonly serial: bigint | null;
@@ -42,9 +56,9 @@ const WARNINGS_KEPT_A_CODE = 50;
 /** Gathers warnings; a code that comes up without end is counted after the first fifty. */
 export class WarningCollector {
   readonly #kept: RestoreWarning[] = [];
-  readonly #counts = new Map<string, number>();
+  readonly #counts = new Map<WarningCode, number>();
 
-  add(code: string, message: string, serial: bigint | null = null): void {
+  add(code: WarningCode, message: string, serial: bigint | null = null): void {
     const count = (this.#counts.get(code) ?? 0) + 1;
     this.#counts.set(code, count);
     if (count <= WARNINGS_KEPT_A_CODE) this.#kept.push({ code, message, serial });

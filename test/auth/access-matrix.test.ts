@@ -146,7 +146,7 @@ describe('the access matrix', () => {
     expect([...names]).toEqual(
       expect.arrayContaining([
         '`StateArchive` by id',
-        '`StateArchive` by workspace, environment, name',
+        '`StateArchive` by workspaceId, environmentId, name',
         '`State` by id',
         '`StateArchiveOperation` by id',
       ]),

@@ -30,9 +30,9 @@ const states = `${LINK}
 
 /** A subgraph that adds a field of its own to the archive view of a state, which it knows by the name people use. */
 const costs = `${LINK}
-  type StateArchive @key(fields: "workspace environment name") {
-    workspace: ID! @external
-    environment: ID! @external
+  type StateArchive @key(fields: "workspaceId environmentId name") {
+    workspaceId: ID! @external
+    environmentId: ID! @external
     name: String! @external
     monthlyCost: Int!
   }`;

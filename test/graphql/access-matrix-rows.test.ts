@@ -10,7 +10,7 @@ import { SCOPES } from '../../src/auth/principal.ts';
 import { PUBLIC_COORDINATES } from '../../src/auth/public-coordinates.ts';
 import { type AccessPath, accessPaths, type Named } from '../auth/support/access-paths.ts';
 import { type GraphqlAnswer, startTestService, type TestService } from '../support/service.ts';
-import { createEnvironment, postHistory, tagVersion } from './support/states.ts';
+import { createEnvironment, postHistory, scopeOf, tagVersion } from './support/states.ts';
 
 const PROJECT = resolve(import.meta.dirname, '../..');
 const SDL = parse(readFileSync(resolve(PROJECT, 'schema.graphql'), 'utf8'));
@@ -48,7 +48,7 @@ const NAMED: Named = {
     'Mutation.importStateArchive(input)': '{ file: $file, name: $name, scope: $scope, dryRun: true }',
     'Mutation.importStateSnapshot(input)': '{ name: $name, scope: $scope, document: "This is not a state." }',
     'StateArchive by id': '$archiveById',
-    'StateArchive by workspace, environment, name': '$archiveByName',
+    'StateArchive by workspaceId, environmentId, name': '$archiveByName',
     'State by id': '$stateById',
     'StateArchiveOperation by id': '$operationById',
   },
@@ -220,14 +220,14 @@ async function secretsOf({ name, stateId, operationId, failedOperationId }: Targ
 
 /** The variables that name a target, for a field of this type. */
 function variablesFor(named: Target, typeName: string): Record<string, unknown> {
-  const { name, stateId, workspace, environment } = named;
+  const { name, stateId } = named;
   const operationId = typeName === 'StateArchiveUserError' ? named.failedOperationId : named.operationId;
   return {
     name,
-    scope: { workspace, environment },
+    scope: scopeOf(named),
     operationId,
     archiveById: { __typename: 'StateArchive', id: stateId },
-    archiveByName: { __typename: 'StateArchive', workspace, environment, name },
+    archiveByName: { __typename: 'StateArchive', ...scopeOf(named), name },
     stateById: { __typename: 'State', id: stateId },
     operationById: { __typename: 'StateArchiveOperation', id: operationId },
   };

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { startTestService, type TestService } from '../support/service.ts';
-import { createEnvironment, documentOf, postHistory } from './support/states.ts';
+import { createEnvironment, documentOf, postHistory, scopeOf } from './support/states.ts';
 
 const HOME = { workspace: 'ws_home', environment: 'env_home' };
 const NEIGHBOUR = { workspace: 'ws_home', environment: 'env_home2' };
@@ -45,7 +45,7 @@ const WAYS_IN: readonly (readonly [path: string, query: () => string])[] = [
   ['_entities.0', () => entity('StateArchive', `id: "${stateId}"`)],
   [
     '_entities.0',
-    () => entity('StateArchive', `workspace: "ws_home", environment: "env_home", name: "prod/network"`),
+    () => entity('StateArchive', `workspaceId: "ws_home", environmentId: "env_home", name: "prod/network"`),
   ],
   ['_entities.0', () => entity('StateArchiveOperation', `id: "${operationId}"`)],
   ['_entities.0.archive', () => entity('State', `id: "${stateId}"`, 'archive { __typename }')],
@@ -107,13 +107,13 @@ describe('every way in', () => {
     const { data, errors } = await service.ask(
       `{
         stateArchive(name: "prod/network") { id }
-        full: stateArchive(name: "ws_home/env_home/prod/network") { workspace }
+        full: stateArchive(name: "ws_home/env_home/prod/network") { workspaceId }
         up: stateArchive(name: "../env_home/prod/network") { id }
-        stateArchives { nodes { workspace } }
+        stateArchives { nodes { workspaceId } }
         stateArchiveOperation(id: "${operationId}") { id }
         _entities(representations: [
           { __typename: "StateArchive", id: "${stateId}" }
-          { __typename: "StateArchive", workspace: "ws_home", environment: "env_home", name: "prod/network" }
+          { __typename: "StateArchive", workspaceId: "ws_home", environmentId: "env_home", name: "prod/network" }
           { __typename: "StateArchiveOperation", id: "${operationId}" }
           { __typename: "State", id: "${stateId}" }
         ]) { ... on StateArchive { id } ... on StateArchiveOperation { id } ... on State { archive { id } } }
@@ -137,18 +137,18 @@ describe('a scope argument', () => {
     ['another environment of the workspace', NEIGHBOUR],
     ['another workspace', ABROAD],
     ['a workspace that does not exist', ABSENT],
-  ])('that names %s is answered as if there were nothing there', async (_name, scope) => {
+  ])('that names %s is answered as if there were nothing there', async (_name, named) => {
     await postHistory(service.database, ABROAD, `scoped/${_name}`, [{}]);
     const { data, denials, text } = await service.ask(
       `query ($scope: StateScopeInput) {
         stateArchive(name: "prod/network", scope: $scope) { id }
         stateArchives(scope: $scope) { nodes { id } }
       }`,
-      { variables: { scope }, token: await service.token(HOME) },
+      { variables: { scope: scopeOf(named) }, token: await service.token(HOME) },
     );
     expect(denials).toEqual([]);
     expect(data).toEqual({ stateArchive: null, stateArchives: { nodes: [] } });
-    expect(text).not.toContain(scope.workspace === HOME.workspace ? 'env_home2' : scope.workspace);
+    expect(text).not.toContain(named.workspace === HOME.workspace ? 'env_home2' : named.workspace);
   });
 
   test('gives the same refusal of an export and of an import, whether its environment exists or not', async () => {
@@ -172,19 +172,22 @@ describe('a scope argument', () => {
       );
       return { exporting: [exporting.data, exporting.errors], importing: [importing.data, importing.errors] };
     };
-    const absent = await refusalOf(ABSENT);
+    const absent = await refusalOf(scopeOf(ABSENT));
     expect(absent.exporting).toEqual([
       {
         exportStateArchive: {
           operation: null,
-          userErrors: [{ code: 'STATE_NOT_FOUND', message: expect.any(String), path: ['name'] }],
+          userErrors: [{ code: 'STATE_NOT_FOUND', message: expect.any(String), path: ['input', 'name'] }],
         },
       },
       [],
     ]);
-    expect(absent.importing).toMatchObject([null, [{ extensions: { code: 'FORBIDDEN' } }]]);
-    expect(await refusalOf(NEIGHBOUR)).toEqual(absent);
-    expect(await refusalOf(ABROAD)).toEqual(absent);
+    expect(absent.importing).toMatchObject([
+      { importStateSnapshot: null },
+      [{ extensions: { code: 'FORBIDDEN' } }],
+    ]);
+    expect(await refusalOf(scopeOf(NEIGHBOUR))).toEqual(absent);
+    expect(await refusalOf(scopeOf(ABROAD))).toEqual(absent);
   });
 });
 

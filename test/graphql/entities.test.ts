@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { startTestService, type TestService } from '../support/service.ts';
-import { createEnvironment, postHistory } from './support/states.ts';
+import { createEnvironment, postHistory, scopeOf } from './support/states.ts';
 
 /** What a gateway asks of this subgraph: objects it knows by key alone. */
 const ENTITIES = `query ($representations: [_Any!]!) {
@@ -54,14 +54,14 @@ async function resolve(
 describe('one batch of references', () => {
   test('is answered position by position: what is there, and null for what is not, or not the caller’s', async () => {
     const { entities, errors } = await resolve([
-      { __typename: 'StateArchive', ...HOME, name: 'no/such' },
-      { __typename: 'StateArchive', ...HOME, name: 'prod/network' },
+      { __typename: 'StateArchive', ...scopeOf(HOME), name: 'no/such' },
+      { __typename: 'StateArchive', ...scopeOf(HOME), name: 'prod/network' },
       { __typename: 'StateArchiveOperation', id: foreignOperation },
       { __typename: 'StateArchive', id: foreign },
       { __typename: 'State', id: own },
       { __typename: 'StateArchive', id: NOWHERE },
       { __typename: 'StateArchiveOperation', id: operation },
-      { __typename: 'StateArchive', ...ABROAD, name: 'prod/network' },
+      { __typename: 'StateArchive', ...scopeOf(ABROAD), name: 'prod/network' },
       { __typename: 'StateArchive', id: own },
       { __typename: 'State', id: foreign },
       { __typename: 'StateArchiveOperation', id: NOWHERE },
@@ -90,8 +90,8 @@ describe('one batch of references', () => {
       [
         { __typename: 'StateArchive', id: own },
         { __typename: 'StateArchive', id: foreign },
-        { __typename: 'StateArchive', ...ABROAD, name: 'prod/network' },
-        { __typename: 'StateArchive', ...HOME, name: 'prod/network' },
+        { __typename: 'StateArchive', ...scopeOf(ABROAD), name: 'prod/network' },
+        { __typename: 'StateArchive', ...scopeOf(HOME), name: 'prod/network' },
         { __typename: 'StateArchiveOperation', id: operation },
         { __typename: 'StateArchiveOperation', id: foreignOperation },
       ],
@@ -129,7 +129,7 @@ describe('one batch of references', () => {
     const { entities, errors } = await resolve(
       [
         { __typename: 'StateArchive', id: own },
-        { __typename: 'StateArchive', ...HOME, name: 'prod/network' },
+        { __typename: 'StateArchive', ...scopeOf(HOME), name: 'prod/network' },
         { __typename: 'StateArchiveOperation', id: operation },
       ],
       { states: ['dev/*'] },
@@ -142,9 +142,9 @@ describe('one batch of references', () => {
     const { entities, errors } = await resolve([
       { __typename: 'StateArchive', id: 'not-a-uuid' },
       { __typename: 'StateArchive', id: 7 },
-      { __typename: 'StateArchive', ...HOME, name: 'nul\0' },
-      { __typename: 'StateArchive', ...HOME, name: ['prod/network'] },
-      { __typename: 'StateArchive', ...HOME },
+      { __typename: 'StateArchive', ...scopeOf(HOME), name: 'nul\0' },
+      { __typename: 'StateArchive', ...scopeOf(HOME), name: ['prod/network'] },
+      { __typename: 'StateArchive', ...scopeOf(HOME) },
       { __typename: 'StateArchive', name: 'prod/network' },
       { __typename: 'StateArchive' },
       { __typename: 'StateArchiveOperation', id: "'; drop table states; --" },
@@ -165,7 +165,7 @@ describe('one batch of references', () => {
     }
     const references = ids.flatMap((id, index) => [
       { __typename: 'StateArchive', id },
-      { __typename: 'StateArchive', ...HOME, name: `many/${index}` },
+      { __typename: 'StateArchive', ...scopeOf(HOME), name: `many/${index}` },
     ]);
     await resolve(references);
     const few = await service.statementsOf(() => resolve(references.slice(0, 2)));

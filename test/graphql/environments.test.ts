@@ -6,7 +6,7 @@ import { createEmptyTestDatabase } from '../support/database.ts';
 import { insertHistory, loadCase } from '../support/fixtures.ts';
 import { type AskOptions, startTestService, type TestService, withoutRequestId } from '../support/service.ts';
 import { giveOwnDatabase, type OwnDatabaseEnvironment, pointTo } from './support/own-database.ts';
-import { createEnvironment, documentOf, postHistory } from './support/states.ts';
+import { createEnvironment, documentOf, postHistory, scopeOf } from './support/states.ts';
 
 const HOME = { workspace: 'ws_own', environment: 'env_own' };
 /** An environment of the same workspace, in the control database. */
@@ -140,12 +140,12 @@ describe('an environment with a database of its own', () => {
     const bare = await seed('prod/bare');
     const { data, errors } = await ask(
       `query ($fullId: ID!, $bareId: ID!) {
-        full: stateArchive(name: "prod/full") { id name workspace environment manifest { versionCount currentSerial } }
-        bare: stateArchive(name: "prod/bare") { id name workspace environment manifest { versionCount currentSerial } }
+        full: stateArchive(name: "prod/full") { id name workspaceId environmentId manifest { versionCount currentSerial } }
+        bare: stateArchive(name: "prod/bare") { id name workspaceId environmentId manifest { versionCount currentSerial } }
         stateArchives(filter: { namePrefix: "prod/" }) { nodes { id name } pageInfo { hasNextPage } }
         _entities(representations: [
           { __typename: "StateArchive", id: $fullId }
-          { __typename: "StateArchive", workspace: "ws_own", environment: "env_own", name: "prod/bare" }
+          { __typename: "StateArchive", workspaceId: "ws_own", environmentId: "env_own", name: "prod/bare" }
           { __typename: "State", id: $bareId }
         ]) { ... on StateArchive { id name } ... on State { archive { id name status { versionCount } } } }
       }`,
@@ -154,8 +154,8 @@ describe('an environment with a database of its own', () => {
     expect(errors).toEqual([]);
     const manifest = { versionCount: 4, currentSerial: '5' };
     expect(data).toEqual({
-      full: { id: full.stateId, name: 'prod/full', ...HOME, manifest },
-      bare: { id: bare.stateId, name: 'prod/bare', ...HOME, manifest },
+      full: { id: full.stateId, name: 'prod/full', ...scopeOf(HOME), manifest },
+      bare: { id: bare.stateId, name: 'prod/bare', ...scopeOf(HOME), manifest },
       stateArchives: {
         nodes: [
           { id: bare.stateId, name: 'prod/bare' },
@@ -353,7 +353,7 @@ describe('a label that is stored both with the prefix and without it', () => {
     const { data, denials } = await ask(`{
       stateArchive(name: "prod/twice") { id }
       _entities(representations: [
-        { __typename: "StateArchive", workspace: "ws_own", environment: "env_own", name: "prod/twice" }
+        { __typename: "StateArchive", workspaceId: "ws_own", environmentId: "env_own", name: "prod/twice" }
       ]) { __typename }
     }`);
     expect(data).toEqual({ stateArchive: null, _entities: [null] });
@@ -371,7 +371,7 @@ describe('a label that is stored both with the prefix and without it', () => {
 
   test('is refused by every mutation, and nothing is written', async () => {
     const before = await contentsOf(own.database);
-    const ambiguous = [{ code: 'STATE_AMBIGUOUS', path: ['name'] }];
+    const ambiguous = [{ code: 'STATE_AMBIGUOUS', path: ['input', 'name'] }];
     expect(await exportState('prod/twice')).toEqual({ operation: null, userErrors: ambiguous });
     expect(
       await importArchive(archive, {
@@ -384,7 +384,7 @@ describe('a label that is stored both with the prefix and without it', () => {
     // There is no need to tell which of the two is meant to know that the name is taken.
     expect(await importArchive(archive, { name: 'prod/twice' })).toEqual({
       operation: null,
-      userErrors: [{ code: 'STATE_ALREADY_EXISTS', path: ['name'] }],
+      userErrors: [{ code: 'STATE_ALREADY_EXISTS', path: ['input', 'name'] }],
     });
     const { data } = await ask(SNAPSHOT, {
       name: 'prod/twice',
@@ -440,7 +440,7 @@ describe('the stored name of a state given for its label', () => {
         confirmName: stored,
         expectedCurrentSerial: '5',
       }),
-    ).toEqual({ operation: null, userErrors: [{ code: 'STATE_NOT_FOUND', path: ['name'] }] });
+    ).toEqual({ operation: null, userErrors: [{ code: 'STATE_NOT_FOUND', path: ['input', 'name'] }] });
     expect(await contentsOf(own.database)).toEqual(before);
   });
 
@@ -465,7 +465,7 @@ async function answersFor(operationId: string, link: string): Promise<unknown[]>
       stateArchives { nodes { id } }
       stateArchiveOperation(id: $id) { id }
       _entities(representations: [
-        { __typename: "StateArchive", workspace: "ws_own", environment: "env_own", name: "prod/bare" }
+        { __typename: "StateArchive", workspaceId: "ws_own", environmentId: "env_own", name: "prod/bare" }
         { __typename: "StateArchiveOperation", id: $id }
       ]) { __typename }
     }`,
@@ -797,7 +797,7 @@ describe('a row that is not the caller’s', () => {
 
   /** Takes every way to a target, and gives what each was answered. */
   async function take({ name, stateId, operationId, workspace, environment }: Target, ownId: string) {
-    const scope = { workspace, environment };
+    const scope = scopeOf({ workspace, environment });
     const variables = {
       name,
       scope,

@@ -11,10 +11,10 @@ import {
   type TestToken,
 } from '../auth/support/kilolock-tenancy.ts';
 import { type AskOptions, startTestService, type TestService, withoutRequestId } from '../support/service.ts';
-import { documentOf, postHistory } from './support/states.ts';
+import { documentOf, postHistory, scopeOf } from './support/states.ts';
 
 const LOOK = `query ($scope: StateScopeInput) {
-  stateArchive(name: "prod/network", scope: $scope) { name workspace environment manifest { versionCount } }
+  stateArchive(name: "prod/network", scope: $scope) { name workspaceId environmentId manifest { versionCount } }
 }`;
 const RAW = '{ stateArchive(name: "prod/network") { version(serial: "1") { rawState } } }';
 const EXPORT = `mutation ($scope: StateScopeInput) {
@@ -63,10 +63,6 @@ async function createWorld(environment: Readonly<Record<string, string>> = {}): 
     await postHistory(database, each, 'prod/network', [{ outputs: { secret: 'hunter2' } }]);
   }
   return { service, home, neighbour, abroad };
-}
-
-function scopeOf({ workspace, environment }: TestEnvironment) {
-  return { workspace, environment };
 }
 
 /** Asks with one of Kilolock's tokens. */
@@ -132,7 +128,7 @@ describe('without any policy', () => {
 
   test('it finds nothing in another environment, of its workspace or of another, as in one that does not exist', async () => {
     const token = await createApiToken(world.service.database, world.home);
-    const absent = { workspace: world.home.workspace, environment: 'env_absent' };
+    const absent = scopeOf({ ...world.home, environment: 'env_absent' });
     const answer = async (scope: object) =>
       withoutRequestId((await askWith(world, token, LOOK, { scope })).text);
     const nothing = await answer(absent);

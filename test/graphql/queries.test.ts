@@ -53,14 +53,14 @@ async function ofNetwork(selection: string, variables: Record<string, unknown> =
 describe('the archive view of a state', () => {
   test('says which state it is', async () => {
     const { state, errors } = await ofNetwork(
-      'id name workspace environment lineage lifecycleStatus createdAt updatedAt',
+      'id name workspaceId environmentId lineage lifecycleStatus createdAt updatedAt',
     );
     expect(errors).toEqual([]);
     expect(state).toEqual({
       id: network.stateId,
       name: 'prod/network',
-      workspace: 'ws_000000000000',
-      environment: 'env_000000000000',
+      workspaceId: 'ws_000000000000',
+      environmentId: 'env_000000000000',
       lineage: network.lineage,
       lifecycleStatus: 'ACTIVE',
       createdAt: expect.stringMatching(MICROSECOND_TIME),
@@ -416,7 +416,7 @@ describe('states', () => {
   test('of the caller’s own environment are listed when the scope names it', async () => {
     const { data } = await service.ask<States>(
       `{ stateArchives(
-        scope: { workspace: "ws_000000000000", environment: "env_000000000000" }, filter: { namePrefix: "list/B" }
+        scope: { workspaceId: "ws_000000000000", environmentId: "env_000000000000" }, filter: { namePrefix: "list/B" }
       ) { nodes { name } } }`,
     );
     expect(data.stateArchives.nodes).toEqual([{ name: 'list/B' }]);
@@ -433,7 +433,7 @@ describe('paging arguments', () => {
   };
 
   test.each(Object.entries(connections))('of %s bound the page to 1 to 100', async (_name, query) => {
-    for (const first of ['0', '-1', '101', 'null']) {
+    for (const first of ['0', '-1', '101']) {
       const { denials, errors } = await service.ask(query(`first: ${first}`));
       expect([first, ...denials]).toEqual([first, expect.stringMatching(/page: BAD_USER_INPUT$/)]);
       expect(errors[0]?.message).toBe('first is 1 to 100.');

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { startTestService, type TestService, withoutRequestId } from '../support/service.ts';
 import { giveOwnDatabase } from './support/own-database.ts';
-import { createEnvironment, documentOf, postHistory } from './support/states.ts';
+import { createEnvironment, documentOf, postHistory, scopeOf } from './support/states.ts';
 
 const DESK = { workspace: 'ws_desk', environment: 'env_desk' };
 const CUSTOMER = { workspace: 'ws_customer', environment: 'env_customer' };
@@ -86,7 +86,7 @@ afterAll(() => service.stop());
 
 function ask<Data = unknown>(query: string, variables: Record<string, unknown>, token = support) {
   return service.ask<Data>(query, {
-    variables: { scope: { ...CUSTOMER, reason: REASON }, ...variables },
+    variables: { scope: scopeOf(CUSTOMER, REASON), ...variables },
     token,
   });
 }
@@ -151,7 +151,7 @@ describe('support, with a reason', () => {
       expect([operation?.status, data.exportStateArchive.userErrors]).toEqual(['SUCCEEDED', []]);
       const response = await fetch(operation?.archive.downloadUrl ?? '');
       const bytes = new Uint8Array(await response.arrayBuffer());
-      const scope = { ...CUSTOMER, reason: REASON };
+      const scope = scopeOf(CUSTOMER, REASON);
       const label = `restored/${crypto.randomUUID()}`;
       const restored = await service.ask(IMPORT, {
         variables: { scope, name: label },
@@ -228,7 +228,7 @@ describe('support, with a reason', () => {
         a: stateArchive(name: "prod/network", scope: $one) { id }
         b: stateArchive(name: "prod/network", scope: $two) { id }
       }`,
-      { one: { ...CUSTOMER, reason: 'first' }, two: { ...CUSTOMER, reason: ' second ' } },
+      { one: scopeOf(CUSTOMER, 'first'), two: scopeOf(CUSTOMER, ' second ') },
     );
     const events = await eventsOf('state_support_access');
     expect(events.map(({ payload }) => payload.reason).sort()).toEqual(['first', 'second']);
@@ -239,7 +239,7 @@ describe('support, with a reason', () => {
     await createEnvironment(service.database, names.workspace, names.environment);
     const own = await giveOwnDatabase(service, names);
     try {
-      const { denials } = await ask(LOOK, { name: 'prod/network', scope: { ...names, reason: REASON } });
+      const { denials } = await ask(LOOK, { name: 'prod/network', scope: scopeOf(names, REASON) });
       expect(denials).toEqual([]);
       expect(await eventsOf('state_support_access', own.database)).toMatchObject([
         { slug: names.workspace, payload: { ...names, reason: REASON } },
@@ -282,7 +282,7 @@ describe('support, with a reason', () => {
     const { pool } = service.database;
     const look = async (scope: object) =>
       withoutRequestId((await ask(LOOK, { name: 'prod/network', scope })).text);
-    const absent = await look({ ...ABSENT, reason: REASON });
+    const absent = await look(scopeOf(ABSENT, REASON));
     expect(JSON.parse(absent)).toEqual({ data: { stateArchive: null } });
     for (const [table, column, id] of [
       ['environments', 'env_public_id', CUSTOMER.environment],
@@ -290,7 +290,7 @@ describe('support, with a reason', () => {
     ]) {
       await pool.query(`update ${table} set lifecycle_status = 'suspended' where ${column} = $1`, [id]);
       try {
-        expect(await look({ ...CUSTOMER, reason: REASON })).toBe(absent);
+        expect(await look(scopeOf(CUSTOMER, REASON))).toBe(absent);
       } finally {
         await pool.query(`update ${table} set lifecycle_status = 'active' where ${column} = $1`, [id]);
       }
@@ -305,7 +305,7 @@ describe('support without a reason', () => {
   test.each(REASONS)(
     '(%j) is refused in an environment that is not its own, and reads and writes nothing',
     async (reason) => {
-      const scope = reason === undefined ? CUSTOMER : { ...CUSTOMER, reason };
+      const scope = scopeOf(CUSTOMER, reason);
       const document = documentOf(crypto.randomUUID(), {});
       const answers = async () => [
         (await ask(LOOK, { name: 'prod/network', scope })).denials,
@@ -346,8 +346,8 @@ describe('support without a reason', () => {
         _entities(representations: [$customer, $own]) { ... on StateArchive { name } }
       }`,
       {
-        customer: { __typename: 'StateArchive', ...CUSTOMER, name: 'prod/network' },
-        own: { __typename: 'StateArchive', ...DESK, name: 'desk/notes' },
+        customer: { __typename: 'StateArchive', ...scopeOf(CUSTOMER), name: 'prod/network' },
+        own: { __typename: 'StateArchive', ...scopeOf(DESK), name: 'desk/notes' },
       },
     );
     expect(data).toEqual({ _entities: [null, { name: 'desk/notes' }] });
@@ -356,7 +356,7 @@ describe('support without a reason', () => {
   });
 
   test('acts in its own environment as everybody does', async () => {
-    for (const scope of [undefined, null, DESK]) {
+    for (const scope of [undefined, null, scopeOf(DESK)]) {
       const { data } = await service.ask(LIST, { variables: { scope }, token: support });
       expect(data).toEqual({ stateArchives: { nodes: [{ name: 'desk/notes', lifecycleStatus: 'ACTIVE' }] } });
     }
@@ -364,7 +364,7 @@ describe('support without a reason', () => {
   });
 
   test('and with one sees all of its own environment, on record', async () => {
-    const { data } = await ask(LIST, { scope: { ...DESK, reason: REASON } });
+    const { data } = await ask(LIST, { scope: scopeOf(DESK, REASON) });
     expect(data).toEqual({
       stateArchives: {
         nodes: [
@@ -396,16 +396,16 @@ describe('a reason without state.support', () => {
       ];
       return answers.map(({ text }) => withoutRequestId(text));
     };
-    const absent = await answersIn({ ...ABSENT, reason: REASON });
-    expect(await answersIn({ ...CUSTOMER, reason: REASON })).toEqual(absent);
-    expect(await answersIn(CUSTOMER)).toEqual(absent);
+    const absent = await answersIn(scopeOf(ABSENT, REASON));
+    expect(await answersIn(scopeOf(CUSTOMER, REASON))).toEqual(absent);
+    expect(await answersIn(scopeOf(CUSTOMER))).toEqual(absent);
     expect(absent.map((text) => JSON.parse(text))).toMatchObject([
       { data: { stateArchive: null } },
       { data: { stateArchives: { nodes: [] } } },
       { data: { stateArchiveOperation: null } },
       { data: { exportStateArchive: { operation: null, userErrors: [{ code: 'STATE_NOT_FOUND' }] } } },
-      { errors: [{ extensions: { code: 'FORBIDDEN' } }], data: null },
-      { errors: [{ extensions: { code: 'FORBIDDEN' } }], data: null },
+      { errors: [{ extensions: { code: 'FORBIDDEN' } }], data: { importStateSnapshot: null } },
+      { errors: [{ extensions: { code: 'FORBIDDEN' } }], data: { importStateArchive: null } },
     ]);
     expect(await eventsOf('state_support_access')).toEqual([]);
   });
@@ -465,7 +465,7 @@ describe('the audit trail', () => {
     const restored = await service.ask<{
       importStateArchive: { operation: { id: string; stateArchive: { id: string } } };
     }>(IMPORT, {
-      variables: { scope: { ...CUSTOMER, reason: REASON }, name: 'audited/import' },
+      variables: { scope: scopeOf(CUSTOMER, REASON), name: 'audited/import' },
       token: support,
       file,
     });

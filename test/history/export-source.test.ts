@@ -233,7 +233,7 @@ test('a state without a version has nothing to export', async () => {
   expect(await previewOf(rows[0].id)).toBeUndefined();
   expect((await runExport(backend, caller, 'shell')).error).toMatchObject({
     code: 'STATE_EMPTY',
-    path: ['name'],
+    path: ['input', 'name'],
   });
 });
 

@@ -293,7 +293,7 @@ describe('an idempotency key', () => {
     await runExport(backend, caller, 'app', { idempotencyKey: 'key' });
     expect(await refusalOf(runExport(backend, caller, 'other', { idempotencyKey: 'key' }))).toMatchObject({
       code: 'IDEMPOTENCY_KEY_REUSED',
-      path: ['idempotencyKey'],
+      path: ['input', 'idempotencyKey'],
     });
 
     const input = { idempotencyKey: 'key', label: 'restored', allowSharedLineage: true };
@@ -353,7 +353,7 @@ describe('an idempotency key', () => {
   ])('that %s is refused', async (_what, idempotencyKey) => {
     await post(backend.database, caller, 'app', firstDocument);
     const refusal = await refusalOf(runExport(backend, caller, 'app', { idempotencyKey }));
-    expect(refusal).toMatchObject({ code: 'INVALID_INPUT', path: ['idempotencyKey'] });
+    expect(refusal).toMatchObject({ code: 'INVALID_INPUT', path: ['input', 'idempotencyKey'] });
   });
 });
 
@@ -384,7 +384,7 @@ describe('waiting', () => {
   test.each([-1, 26, Number.NaN])('for %d seconds is refused', async (waitSeconds) => {
     await post(backend.database, caller, 'app', firstDocument);
     const refusal = await refusalOf(runExport(backend, caller, 'app', { waitSeconds }));
-    expect(refusal).toMatchObject({ code: 'INVALID_INPUT', path: ['waitSeconds'] });
+    expect(refusal).toMatchObject({ code: 'INVALID_INPUT', path: ['input', 'waitSeconds'] });
   });
 
   test('no more operations work at a time than the runner has places', async () => {

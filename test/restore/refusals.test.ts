@@ -70,7 +70,7 @@ describe('a name that is taken is refused with STATE_ALREADY_EXISTS', () => {
     const rows = await readStateRows(backend.database, stateIdOf(first));
     const before = await countRows(backend.database);
     const refusal = await refused(archive, { allowSharedLineage: true });
-    expect(refusal).toMatchObject({ code: 'STATE_ALREADY_EXISTS', path: ['name'] });
+    expect(refusal).toMatchObject({ code: 'STATE_ALREADY_EXISTS', path: ['input', 'name'] });
     expect(refusal.message).toContain('demo/network');
     expect(await countRows(backend.database)).toEqual(before);
     expect(await readStateRows(backend.database, stateIdOf(first))).toEqual(rows);
@@ -119,7 +119,7 @@ describe('a lineage that is in use', () => {
   test('is refused with LINEAGE_IN_USE, without a word about the other state, and allowed when asked for', async () => {
     await insertState('secret/other', { lineage: TERRAFORM_LINEAGE });
     const refusal = await refused(archive, { label: 'copy' });
-    expect(refusal).toMatchObject({ code: 'LINEAGE_IN_USE', path: ['allowSharedLineage'] });
+    expect(refusal).toMatchObject({ code: 'LINEAGE_IN_USE', path: ['input', 'allowSharedLineage'] });
     expect(refusal.message).not.toContain('secret/other');
     const copy = await runImport(backend, caller, archive, { label: 'copy', allowSharedLineage: true });
     expect(copy.status).toBe('SUCCEEDED');
@@ -178,7 +178,7 @@ describe('a file that is no whole archive', () => {
   ])('%s is refused', async (_what, damage, code) => {
     const path = inDirectory('damaged.klstate');
     await writeFile(path, damage(await readFile(archive)));
-    expect(await refused(path)).toMatchObject({ code, path: ['file'] });
+    expect(await refused(path)).toMatchObject({ code, path: ['input', 'file'] });
   });
 
   test('is refused when it is larger than the service reads', async () => {
@@ -193,7 +193,7 @@ describe('a file that is no whole archive', () => {
   test('is refused before there is an operation when its digest is not the expected one', async () => {
     const before = await countRows(backend.database);
     const refusal = await refused(archive, { expectedSha256: '0'.repeat(64) });
-    expect(refusal).toMatchObject({ code: 'ARCHIVE_DIGEST_MISMATCH', path: ['expectedSha256'] });
+    expect(refusal).toMatchObject({ code: 'ARCHIVE_DIGEST_MISMATCH', path: ['input', 'expectedSha256'] });
     expect(await countRows(backend.database)).toEqual(before);
   });
 
@@ -225,7 +225,7 @@ test.each([
   ['is longer than 1024 bytes', 'é'.repeat(513)],
   ['is no Unicode', '\ud800'],
 ])('a label that %s cannot be restored under', async (_what, label) => {
-  expect(await refused(archive, { label })).toMatchObject({ code: 'INVALID_INPUT', path: ['name'] });
+  expect(await refused(archive, { label })).toMatchObject({ code: 'INVALID_INPUT', path: ['input', 'name'] });
 });
 
 test('a label outside the caller’s state patterns is denied, whether or not the state exists', async () => {

@@ -7,6 +7,7 @@ import { type ImportRequest, importStateArchive } from '../../operations/import-
 import { importStateSnapshot } from '../../operations/import-state-snapshot.ts';
 import type { OperationOptions } from '../../operations/start-operation.ts';
 import {
+  pathTo,
   RequestRefusedError,
   stateNotFound,
   toUserError,
@@ -40,8 +41,8 @@ export const Mutation: MutationResolvers = {
         ...optionsOf(input),
         label: input.name ?? null,
         onConflict: conflictPolicyOf(input),
-        allowSharedLineage: input.allowSharedLineage ?? false,
-        dryRun: input.dryRun ?? false,
+        allowSharedLineage: input.allowSharedLineage,
+        dryRun: input.dryRun,
         expectedSha256: input.expectedSha256 ?? null,
       };
       const file = await receive(context, input.file);
@@ -110,7 +111,7 @@ async function refusable<Value>(
 
 function refusalOf(error: unknown): UserError | null {
   return error instanceof UploadTooLargeError
-    ? { code: 'ARCHIVE_TOO_LARGE', message: error.message, path: ['file'] }
+    ? { code: 'ARCHIVE_TOO_LARGE', message: error.message, path: pathTo('file') }
     : toUserError(error);
 }
 
@@ -130,7 +131,7 @@ function forbidden(message: string): GraphQLError {
 /** @throws RequestRefusedError INVALID_INPUT when the confirmation of an overwrite is missing, or given without one. */
 function conflictPolicyOf(input: ImportStateArchiveInput): ConflictPolicy {
   const { confirmName, expectedCurrentSerial = null } = input;
-  const kind = input.onConflict ?? 'REFUSE';
+  const kind = input.onConflict;
   if (kind === 'OVERWRITE') {
     if (typeof confirmName === 'string') return { kind, confirmName, expectedCurrentSerial };
     throw new RequestRefusedError(
@@ -150,10 +151,10 @@ function conflictPolicyOf(input: ImportStateArchiveInput): ConflictPolicy {
 }
 
 function optionsOf(input: {
-  readonly waitSeconds?: number | null | undefined;
+  readonly waitSeconds: number;
   readonly idempotencyKey?: string | null | undefined;
 }): OperationOptions {
-  return { waitSeconds: input.waitSeconds ?? 0, idempotencyKey: input.idempotencyKey ?? null };
+  return { waitSeconds: input.waitSeconds, idempotencyKey: input.idempotencyKey ?? null };
 }
 
 async function receive(

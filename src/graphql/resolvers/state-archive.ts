@@ -23,8 +23,8 @@ export const StateArchive: StateArchiveResolvers = {
 
   id: ({ record }) => record.id,
   name: ({ record }) => record.label,
-  workspace: ({ record }) => record.workspace,
-  environment: ({ record }) => record.environment,
+  workspaceId: ({ record }) => record.workspace,
+  environmentId: ({ record }) => record.environment,
   lineage: ({ record }) => record.lineage,
   lifecycleStatus: ({ record }) => LIFECYCLE[record.lifecycleStatus],
   createdAt: ({ record }) => record.createdAt,
@@ -76,11 +76,11 @@ async function resolveState(
   reference: Readonly<Record<string, unknown>>,
   { reader: open }: GraphqlContext,
 ): Promise<StateArchiveParent | null> {
-  const { id, workspace, environment, name } = reference;
+  const { id, workspaceId, environmentId, name } = reference;
   if (typeof id === 'string') return findState(await open(null), id);
-  if (typeof workspace !== 'string' || typeof environment !== 'string' || typeof name !== 'string')
+  if (typeof workspaceId !== 'string' || typeof environmentId !== 'string' || typeof name !== 'string')
     return null;
-  const reader = await open({ workspace, environment });
+  const reader = await open({ workspaceId, environmentId });
   if (reader === null) return null;
   return readOrNull(reader, await reader.loaders.stateByLabel.load(name).catch(tellStateProblems));
 }

@@ -20,6 +20,14 @@ export async function createEnvironment(
   );
 }
 
+/** The `scope` argument that names an environment. */
+export function scopeOf(
+  { workspace, environment }: { readonly workspace: string; readonly environment: string },
+  reason?: string | null,
+) {
+  return { workspaceId: workspace, environmentId: environment, ...(reason !== undefined && { reason }) };
+}
+
 /** What one document of a made-up history holds. */
 export interface Contents {
   /** The value of each resource's attribute, by the resource's name. */

@@ -1,0 +1,46 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { GraphQLNonNull } from 'graphql';
+import { createSchema } from '../../src/graphql/schema.ts';
+import { startTestService, type TestService } from '../support/service.ts';
+import { postHistory } from './support/states.ts';
+
+let service: TestService;
+
+beforeAll(async () => {
+  service = await startTestService();
+  await postHistory(service.database, null, 'prod/network', [{}, {}]);
+});
+afterAll(() => service.stop());
+
+describe('a field that fails takes nothing with it', () => {
+  test('at the root, where one gateway request asks several subgraphs', async () => {
+    const schema = createSchema({ gatewayProofRequired: false });
+    const nonNull = [schema.getQueryType(), schema.getMutationType()]
+      .flatMap((type) => Object.values(type?.getFields() ?? {}))
+      .filter(({ type }) => type instanceof GraphQLNonNull)
+      .map(({ name }) => name);
+    // The federation specification's own fields.
+    expect(nonNull).toEqual(['_entities', '_service']);
+
+    const { data, denials } = await service.ask(
+      '{ stateArchives(first: 0) { nodes { id } } stateArchive(name: "prod/network") { name } }',
+    );
+    expect(data).toEqual({ stateArchives: null, stateArchive: { name: 'prod/network' } });
+    expect(denials).toEqual(['stateArchives: BAD_USER_INPUT']);
+  });
+
+  test('in a state', async () => {
+    const { data, denials } = await service.ask(
+      `{ stateArchive(name: "prod/network") {
+        name versions(first: 0) { totalCount } operations(after: "x") { nodes { id } } status { versionCount }
+      } }`,
+    );
+    expect(data).toEqual({
+      stateArchive: { name: 'prod/network', versions: null, operations: null, status: { versionCount: 2 } },
+    });
+    expect(denials).toEqual([
+      'stateArchive.versions: BAD_USER_INPUT',
+      'stateArchive.operations: BAD_USER_INPUT',
+    ]);
+  });
+});
