@@ -5,8 +5,8 @@ import { DEFAULT_ARCHIVE_LIMITS } from './archive/format.ts';
 import { createCredentialVerifier } from './auth/credential-verifier.ts';
 import { loadOrCreateDevelopmentKey } from './auth/development-key.ts';
 import { createGatewayProof } from './auth/gateway-secret.ts';
+import { createJwtVerifier, type JwtVerifier } from './auth/jwt-verifier.ts';
 import { loadOrCreateLinkSigner } from './auth/links.ts';
-import { createTokenVerifier, type TokenVerifier } from './auth/token-verifier.ts';
 import { describeError } from './base/error-log.ts';
 import type { Config } from './config.ts';
 import type { KilolockDatabase } from './database/connection.ts';
@@ -51,7 +51,7 @@ export async function startService(
 ): Promise<Service> {
   const schema = createSchema({ gatewayProofRequired: config.auth.gatewaySecret !== null });
   const verifier = createCredentialVerifier({
-    jwt: await tokenVerifier(config, logger),
+    jwt: await jwtVerifier(config, logger),
     database,
     policies: config.auth.policies,
   });
@@ -109,14 +109,14 @@ export async function startService(
   };
 }
 
-async function tokenVerifier({ auth, dataDirectory }: Config, logger: Logger): Promise<TokenVerifier> {
+async function jwtVerifier({ auth, dataDirectory }: Config, logger: Logger): Promise<JwtVerifier> {
   if (auth.developmentKey) {
     logger.warn(
       'Tokens signed with the development key are accepted: whoever can read it can do anything. Set AUTH_DEV_KEY=false where states are real.',
     );
   }
   const { jwksUrl, issuer, audience } = auth;
-  return createTokenVerifier({
+  return createJwtVerifier({
     developmentKey: auth.developmentKey ? await loadOrCreateDevelopmentKey(dataDirectory) : null,
     jwks: jwksUrl && issuer && audience ? { url: jwksUrl, issuer, audience } : null,
   });

@@ -213,26 +213,18 @@ async function nameDamage(
   return located(error);
 }
 
-/** How {@link verifyArchive} reads, and whom it tells what it finds on the way. */
+/** How {@link verifyArchive} reads. */
 export interface VerifyOptions {
   /** {@link DEFAULT_ARCHIVE_LIMITS} unless given. */
   limits?: ArchiveLimits | undefined;
-  /** Called for each version in ascending serial order; what it does not read of the content is skipped. */
-  onVersion?:
-    | ((version: ArchivedVersion, content: AsyncIterable<Uint8Array>, byteLength: number) => Promise<void>)
-    | undefined;
-  onEvent?: ((event: ArchivedEvent) => Promise<void> | void) | undefined;
-  onResource?: ((resource: ArchivedResource) => Promise<void> | void) | undefined;
   /** Stops the reading; the promise rejects with the signal's reason. */
   signal?: AbortSignal | undefined;
 }
 
 /**
- * Reads the archive at `path` to its end and says what it is. The callbacks see what has not been verified yet;
- * it has been once the promise resolves.
+ * Reads the archive at `path` to its end and says what it is.
  *
- * @throws ArchiveError with the code that says what is wrong; errors of the file system and of a callback come
- *   out unchanged.
+ * @throws ArchiveError with the code that says what is wrong; errors of the file system come out unchanged.
  */
 export async function verifyArchive(path: string, options: VerifyOptions = {}): Promise<VerifiedArchive> {
   const file = createReadStream(path, { highWaterMark: FILE_CHUNK_BYTES });
@@ -241,13 +233,6 @@ export async function verifyArchive(path: string, options: VerifyOptions = {}): 
     for (;;) {
       const next = await members.next();
       if (next.done) return next.value;
-      options.signal?.throwIfAborted();
-      const member = next.value;
-      if (member.kind === 'event') await options.onEvent?.(member.event);
-      if (member.kind === 'resource') await options.onResource?.(member.resource);
-      if (member.kind === 'version') {
-        await options.onVersion?.(member.version, member.content, member.byteLength);
-      }
     }
   } finally {
     file.destroy();

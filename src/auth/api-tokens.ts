@@ -34,8 +34,6 @@ export async function verifyApiToken(
   };
   const grants = [own, ...(await listRoleGrants(db, id))];
   return {
-    kind: 'api-token',
-    id,
     subject: `kilolock:api-token:${id}`,
     // As Kilolock itself names it in history (data model 6).
     actor: `${token.tenantSlug}/${token.environmentSlug}/${token.name}`,

@@ -1,7 +1,19 @@
 import type { KilolockDatabase } from '../database/connection.ts';
 import { type AuthorizationHeader, isJwtShaped, parseAuthorization } from './authorization-header.ts';
+import { InvalidCredentialError, type JwtVerifier } from './jwt-verifier.ts';
 import { type CredentialPolicies, verifyKilolockCredential } from './kilolock-credentials.ts';
-import { InvalidCredentialError, type TokenVerifier } from './token-verifier.ts';
+import type { Principal } from './principal.ts';
+
+/** Tells who is calling from the value of an `Authorization` header. */
+export interface CredentialVerifier {
+  /**
+   * @param authorization the header's value; undefined when the request has none.
+   * @returns the principal, or null when no credential was given.
+   * @throws InvalidCredentialError when one was given that is not accepted.
+   * @throws KeySetUnavailableError when the keys of a JWT's issuer cannot be had, so that nobody can tell.
+   */
+  verify(authorization: string | undefined): Promise<Principal | null>;
+}
 
 /**
  * Makes the verifier of every kind of credential there is, for the whole value of an `Authorization` header:
@@ -12,13 +24,13 @@ import { InvalidCredentialError, type TokenVerifier } from './token-verifier.ts'
  *
  * Which of the two a credential is, its text alone decides: none is ever tried twice.
  *
- * @param options.database the control database, which holds the tokens; null accepts JWTs alone.
+ * @param options.database the control database, which holds the tokens.
  */
 export function createCredentialVerifier(options: {
-  readonly jwt: TokenVerifier;
-  readonly database: KilolockDatabase | null;
+  readonly jwt: JwtVerifier;
+  readonly database: KilolockDatabase;
   readonly policies: CredentialPolicies;
-}): TokenVerifier {
+}): CredentialVerifier {
   const { jwt, database, policies } = options;
   return {
     async verify(authorization) {
@@ -26,10 +38,9 @@ export function createCredentialVerifier(options: {
       const header = parseAuthorization(authorization);
       if (header === null) throw new InvalidCredentialError('neither a bearer token nor a user and password');
       if (isJwtShaped(header.secret)) {
-        if (header.scheme === 'bearer') return jwt.verify(authorization);
+        if (header.scheme === 'bearer') return jwt.verify(header.secret.toString('latin1'));
         throw new InvalidCredentialError('a JWT as a password');
       }
-      if (database === null) throw new InvalidCredentialError('not a JWT');
       const presented = { secret: header.secret, hint: hintOf(header) };
       const principal = await verifyKilolockCredential(database.db, policies, presented);
       if (principal === null) throw new InvalidCredentialError('no active Kilolock token');

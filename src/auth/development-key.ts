@@ -48,7 +48,7 @@ export async function loadOrCreateDevelopmentKey(dataDirectory: string): Promise
 }
 
 /**
- * Signs a token that `createTokenVerifier` accepts while it is given the same key.
+ * Signs a token that `createJwtVerifier` accepts while it is given the same key.
  *
  * @throws ClaimsError when the verifier would not understand the claims.
  */

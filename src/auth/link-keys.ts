@@ -2,6 +2,7 @@ import { createSecretKey, type KeyObject, randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { calculateJwkThumbprint } from 'jose';
 import { z } from 'zod';
+import { present } from '../base/invariant.ts';
 import { readOrCreateSecretFile, replaceSecretFile, SecretFileError } from '../base/secret-file.ts';
 
 /** The longest a link may be good for, in seconds: a day. For as long, a key that was replaced still verifies links. */
@@ -44,8 +45,7 @@ export async function loadLinkKeys(dataDirectory: string, now: Date): Promise<[L
       return { keyId: await calculateJwkThumbprint(key), key };
     }),
   );
-  if (newest === undefined) throw new Error('unreachable: a key set has a key');
-  return [newest, ...older];
+  return [present(newest, 'a key set has a key'), ...older];
 }
 
 /**

@@ -43,8 +43,6 @@ export async function verifyPersonalAccessToken(
     }),
   );
   return {
-    kind: 'personal-access-token',
-    id: first.accountId,
     subject: `kilolock:account:${first.accountId}`,
     actor: first.email,
     scopes,

@@ -11,9 +11,6 @@ export const SCOPES = [
 /** A scope this service knows. */
 export type Scope = (typeof SCOPES)[number];
 
-/** How a caller proved who it is. */
-export type CredentialKind = 'jwt' | 'api-token' | 'personal-access-token';
-
 /** One environment, by its workspace's public id (`ws_…`) and its own (`env_…`). A `StateNamespace` is one. */
 export interface Environment {
   readonly workspace: string;
@@ -37,10 +34,6 @@ export interface Grant {
  * plain header, from an archive, or from an argument.
  */
 export interface Principal {
-  /** What was shown; a JWT when absent. */
-  readonly kind?: CredentialKind;
-  /** The id of whoever is behind `subject`: claim `sub`, the token's row, the account's row; `subject` when absent. */
-  readonly id?: string;
   /**
    * The stable identity that links and operations are bound to, unique over all kinds: claim `sub` of a JWT, else
    * `kilolock:api-token:<uuid>` or `kilolock:account:<uuid>`, which no JWT may claim to be.

@@ -76,8 +76,6 @@ export function principalFromClaims(claims: unknown): Principal {
   const { sub, name, email, scope, workspace = null, environment = null, states } = parsed.data;
   const scopes = new Set(scope);
   return {
-    kind: 'jwt',
-    id: sub,
     subject: sub,
     actor: name ?? email ?? sub,
     scopes,

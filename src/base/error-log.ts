@@ -16,7 +16,7 @@ const LINK_TOKEN = /([?&]token=)[^\s&"']*/gi;
 
 /**
  * Picks from an error what may be logged: its type, message, code, stack and causes. The rest is left out, because
- * errors of drivers carry rows (`detail`, `where`) and errors of GraphQL carry the whole query. Blotted out of messages
+ * errors of drivers carry rows (`detail`, `where`) and errors of GraphQL carry the whole query. Redacted from messages
  * are credentials in URLs, link tokens, the values PostgreSQL and JSON parsers quote, and the paths of files.
  */
 export function describeError(error: unknown, depth = 0): LoggedError {
@@ -54,14 +54,14 @@ export function originalError(error: unknown): unknown {
 
 /** A message without the parts that repeat what the failing code was given. */
 function safeMessage(error: Error, code: string | undefined): string {
-  const message = blotSecrets(error.message);
+  const message = redactSecrets(error.message);
   // "Data exception" (PostgreSQL, appendix A): the messages quote the value. So do those of JSON.parse.
   const quotesValue = error instanceof SyntaxError || /^22[0-9A-Z]{3}$/.test(code ?? '');
   if (quotesValue) return message.replace(/"[\s\S]*"/, '"…"');
   return 'syscall' in error && 'path' in error ? message.replace(/'[\s\S]*'/, "'…'") : message;
 }
 
-/** Blots credentials in URLs and link tokens out of a text for the log. */
-export function blotSecrets(text: string): string {
+/** A text for the log without the credentials in URLs and the link tokens it holds. */
+export function redactSecrets(text: string): string {
   return text.replace(URL_CREDENTIALS, '$1***@').replace(LINK_TOKEN, '$1***');
 }

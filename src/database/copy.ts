@@ -1,6 +1,8 @@
 import { once } from 'node:events';
 import { from as copyFrom, to as copyTo } from 'pg-copy-streams';
-import { isUuid } from '../base/text.ts';
+import { isInt64 } from '../base/int64.ts';
+import { isUtcTime } from '../base/time.ts';
+import { isUuid } from '../base/uuid.ts';
 import type { DatabaseSession } from './connection.ts';
 
 /** One row of {@link copyTextRows}: a key, and a text whose length in bytes is known before its bytes. */
@@ -416,7 +418,7 @@ function bigIntOf(value: CopyValue, column: string): bigint {
       : typeof value === 'string' && /^-?\d+$/.test(value)
         ? BigInt(value)
         : undefined;
-  if (number === undefined || BigInt.asIntN(64, number) !== number) throw unfit(column, 'a 64-bit integer');
+  if (number === undefined || !isInt64(number)) throw unfit(column, 'a 64-bit integer');
   return number;
 }
 
@@ -429,16 +431,10 @@ const EPOCH_2000_MS = BigInt(Date.UTC(2000, 0, 1));
 
 /** PostgreSQL's timestamptz in binary: microseconds since 2000-01-01T00:00:00Z. */
 function microsecondsSince2000(value: CopyValue, column: string): bigint {
-  const parts = typeof value === 'string' ? /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)\.(\d{6})Z$/.exec(value) : null;
-  const seconds = parts?.[1];
-  const microseconds = parts?.[2];
-  if (seconds === undefined || microseconds === undefined || seconds.startsWith('0000'))
+  if (typeof value !== 'string' || !isUtcTime(value))
     throw unfit(column, 'an RFC 3339 time in UTC with six fractional digits');
-  const milliseconds = Date.parse(`${seconds}Z`);
-  // Date rolls 30 February over to March: a date that exists comes back as it went in.
-  if (Number.isNaN(milliseconds) || !new Date(milliseconds).toISOString().startsWith(seconds))
-    throw unfit(column, 'a time that exists');
-  return (BigInt(milliseconds) - EPOCH_2000_MS) * 1000n + BigInt(microseconds);
+  const milliseconds = Date.parse(`${value.slice(0, 'YYYY-MM-DDThh:mm:ss'.length)}Z`);
+  return (BigInt(milliseconds) - EPOCH_2000_MS) * 1000n + BigInt(value.slice(-7, -1));
 }
 
 function unfit(column: string, wanted: string): CopyError {

@@ -1,10 +1,10 @@
 import { GraphQLScalarType, Kind, type ValueNode } from 'graphql';
 import { GraphQLUpload } from 'graphql-upload-minimal';
 import { parseInt64 } from '../base/int64.ts';
+import { isUtcTime } from '../base/time.ts';
 import { badUserInput } from './connection.ts';
 
-const MICROSECOND_TIME = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{6}Z$/;
-const SHA256 = /^[0-9a-f]{64}$/;
+const isSha256 = (text: string) => /^[0-9a-f]{64}$/.test(text);
 
 function textOf(name: string, value: unknown): string {
   if (typeof value !== 'string') throw badUserInput(`${name} is given as a string.`);
@@ -22,19 +22,15 @@ function parseBigInt(text: string, node: ValueNode | null = null): bigint {
   return value;
 }
 
-function parsePattern(name: string, pattern: RegExp, expected: string) {
+function parseText(name: string, isGood: (text: string) => boolean, expected: string) {
   return (text: string, node: ValueNode | null = null): string => {
-    if (!pattern.test(text)) throw badUserInput(`${name} is ${expected}.`, node);
+    if (!isGood(text)) throw badUserInput(`${name} is ${expected}.`, node);
     return text;
   };
 }
 
-const parseDateTime = parsePattern(
-  'DateTime',
-  MICROSECOND_TIME,
-  'RFC 3339 in UTC with six fractional digits',
-);
-const parseSha256 = parsePattern('Sha256', SHA256, '64 lowercase hexadecimal digits');
+const parseDateTime = parseText('DateTime', isUtcTime, 'RFC 3339 in UTC with six fractional digits');
+const parseSha256 = parseText('Sha256', isSha256, '64 lowercase hexadecimal digits');
 
 /** The resolvers of the schema's scalars. */
 export const scalars = {

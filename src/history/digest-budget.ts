@@ -1,4 +1,5 @@
 import { type Kysely, sql } from 'kysely';
+import { CallerError } from '../base/caller-error.ts';
 import type { Database } from '../database/types.ts';
 
 /** The most bytes of raw states that are digested for one request. */
@@ -9,8 +10,9 @@ const VERSIONS_A_STATEMENT = 50;
 const STORED_BYTES_A_STATEMENT = 4 * 1024 * 1024;
 
 /** Digests of a history are missing that the request may not have made any more, or that nobody waits for. */
-export class DigestsMissingError extends Error {
+export class DigestsMissingError extends CallerError {
   override readonly name = 'DigestsMissingError';
+  override readonly code = 'QUERY_TOO_LARGE';
 
   constructor() {
     super(

@@ -2,6 +2,7 @@ import { type Kysely, sql } from 'kysely';
 import { z } from 'zod';
 import { historyDigest } from '../archive/history-digest.ts';
 import type { ArchivedTag, ArchivedVersion, VersionDigest } from '../archive/model.ts';
+import { CallerError } from '../base/caller-error.ts';
 import { microsecondTime } from '../database/connection.ts';
 import type { Database } from '../database/types.ts';
 import { type DigestBudget, digestVersions } from './digest-budget.ts';
@@ -34,8 +35,9 @@ export interface StateHistory {
 }
 
 /** A history whose rows contradict each other in a way no constraint prevents (data model 10, trap 7). */
-export class HistoryInconsistentError extends Error {
+export class HistoryInconsistentError extends CallerError {
   override readonly name = 'HistoryInconsistentError';
+  override readonly code = 'HISTORY_INCONSISTENT';
 }
 
 /**

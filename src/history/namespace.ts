@@ -1,4 +1,5 @@
 import { type Kysely, sql } from 'kysely';
+import { CallerError } from '../base/caller-error.ts';
 import { SELF_HOSTED_TENANT_ID } from '../database/kilolock-schema.ts';
 import type { Database } from '../database/types.ts';
 
@@ -34,8 +35,9 @@ export type NamespaceSelector = { readonly workspace: string; readonly environme
 const SELF_HOSTED_ENVIRONMENT = 'env_000000000000';
 
 /** A label is stored more than once in an environment's own database, and nobody can tell which is meant. */
-export class StateAmbiguousError extends Error {
+export class StateAmbiguousError extends CallerError {
   override readonly name = 'StateAmbiguousError';
+  override readonly code = 'STATE_AMBIGUOUS';
 
   constructor(label: string) {
     super(

@@ -1,6 +1,7 @@
 import { type Kysely, sql } from 'kysely';
 import { mayAddressState, mayIn, type Principal, type Scope } from '../auth/principal.ts';
-import { isStorableText, isUuid } from '../base/text.ts';
+import { isStorableText } from '../base/text.ts';
+import { isUuid } from '../base/uuid.ts';
 import { type KilolockDatabase, microsecondTime } from '../database/connection.ts';
 import type { Database } from '../database/types.ts';
 import {

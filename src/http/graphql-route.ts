@@ -13,9 +13,9 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { GraphQLFormattedError, GraphQLSchema } from 'graphql';
 import type { Logger } from 'pino';
 import { GATEWAY_SECRET_HEADER } from '../auth/gateway-secret.ts';
+import { InvalidCredentialError, KeySetUnavailableError } from '../auth/jwt-verifier.ts';
 import type { Principal } from '../auth/principal.ts';
-import { InvalidCredentialError, KeySetUnavailableError } from '../auth/token-verifier.ts';
-import { blotSecrets, describeError, originalError } from '../base/error-log.ts';
+import { describeError, originalError, redactSecrets } from '../base/error-log.ts';
 import { HttpError } from './http-error.ts';
 import { receiveJsonBody } from './json-body.ts';
 import { MAX_DOCUMENT_TOKENS, queryLimitsPlugin } from './limits.ts';
@@ -146,8 +146,8 @@ export async function startApollo<Context extends { principal: Principal | null 
     logger: {
       debug: () => {},
       info: () => {},
-      warn: (message: unknown) => logger.warn(blotSecrets(String(message))),
-      error: (message: unknown) => logger.error(blotSecrets(String(message))),
+      warn: (message: unknown) => logger.warn(redactSecrets(String(message))),
+      error: (message: unknown) => logger.error(redactSecrets(String(message))),
     },
     formatError: maskAndLog(logger),
     plugins: [

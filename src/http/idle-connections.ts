@@ -7,7 +7,7 @@ import type { Socket } from 'node:net';
  * idle after closing began keeps the server open until it times out. Here a connection is idle when its answer has
  * been handed to the network and the request received, and one that becomes idle while closing is closed.
  */
-export function spareWorkingConnections(server: Server): void {
+export function closeOnlyIdleConnections(server: Server): void {
   const idle = new Set<Socket>();
   let closing = false;
   const becomesIdle = (socket: Socket) => {

@@ -1,4 +1,5 @@
 import { GraphQLError, type GraphQLFormattedError } from 'graphql';
+import { CallerError } from '../base/caller-error.ts';
 import { originalError } from '../base/error-log.ts';
 import { INTERNAL_ERROR_MESSAGE } from './http-error.ts';
 
@@ -15,8 +16,6 @@ export const PUBLIC_ERROR_CODES: ReadonlySet<string> = new Set([
   'BAD_USER_INPUT',
   'UNAUTHENTICATED',
   'FORBIDDEN',
-  'HISTORY_INCONSISTENT',
-  'STATE_AMBIGUOUS',
   'PAYLOAD_TOO_LARGE',
   'UPLOAD_INTERRUPTED',
   'QUERY_TOO_LARGE',
@@ -42,16 +41,17 @@ export function maskError(
   error: unknown,
   requestId: string,
 ): { readonly masked: boolean; readonly error: GraphQLFormattedError } {
+  const origin = originalError(error);
+  if (origin instanceof CallerError) {
+    const { code, message } = origin;
+    return { masked: false, error: { ...formatted, message, extensions: { code, requestId } } };
+  }
   const code = formatted.extensions?.code;
   const position = {
     ...(formatted.locations && { locations: formatted.locations }),
     ...(formatted.path && { path: formatted.path }),
   };
-  if (
-    typeof code !== 'string' ||
-    !PUBLIC_ERROR_CODES.has(code) ||
-    !(originalError(error) instanceof GraphQLError)
-  ) {
+  if (typeof code !== 'string' || !PUBLIC_ERROR_CODES.has(code) || !(origin instanceof GraphQLError)) {
     return {
       masked: true,
       error: { message: INTERNAL_ERROR_MESSAGE, ...position, extensions: { code: 'INTERNAL', requestId } },

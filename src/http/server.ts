@@ -5,11 +5,12 @@ import Fastify, { type FastifyReply, type FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
 import type { Principal } from '../auth/principal.ts';
 import { describeError } from '../base/error-log.ts';
+import { present } from '../base/invariant.ts';
 import { addDownloadRoute, type DownloadRouteOptions } from './download-route.ts';
 import { addGraphqlRoute, GRAPHQL_PATH, type GraphqlRouteOptions, startApollo } from './graphql-route.ts';
 import { addHealthRoutes, type HealthRoutesOptions } from './health-routes.ts';
 import { errorBody, graphqlErrorBody, HttpError, INTERNAL_ERROR_MESSAGE } from './http-error.ts';
-import { spareWorkingConnections } from './idle-connections.ts';
+import { closeOnlyIdleConnections } from './idle-connections.ts';
 import { addPlaygroundRoutes } from './playground-routes.ts';
 import type { RequestScope } from './request-scope.ts';
 
@@ -60,7 +61,7 @@ export async function createHttpServer<Context extends { principal: Principal | 
 ): Promise<HttpServer> {
   const { logger } = options;
   let draining = false;
-  let listenedUrl: string | undefined;
+  let listenedUrl: string | null = null;
 
   // Fastify's own log lines hold URLs, so it is given no logger.
   const server = Fastify({
@@ -76,7 +77,7 @@ export async function createHttpServer<Context extends { principal: Principal | 
     clientErrorHandler: answerUnparsable,
   });
 
-  spareWorkingConnections(server.server);
+  closeOnlyIdleConnections(server.server);
   server.decorateRequest('scope');
   server.addHook('onRequest', async (request, reply) => {
     const gone = new AbortController();
@@ -84,7 +85,7 @@ export async function createHttpServer<Context extends { principal: Principal | 
     // Not the onResponse hook, which is not run for a client that went away before its answer.
     reply.raw.once('close', () => {
       if (!reply.raw.writableFinished) gone.abort();
-      letGoOfBody(request.raw, request.scope.closeAfterBody);
+      drainBody(request.raw, request.scope.closeAfterBody);
       logRequest(request, reply);
     });
     reply.header('x-request-id', request.id);
@@ -108,7 +109,12 @@ export async function createHttpServer<Context extends { principal: Principal | 
   });
 
   const apollo = await startApollo<Context>(options, logger);
-  addGraphqlRoute(server, apollo, () => options.publicUrl ?? listenedUrl ?? '', options);
+  addGraphqlRoute(
+    server,
+    apollo,
+    () => present(options.publicUrl ?? listenedUrl, 'a request comes to an address listened on'),
+    options,
+  );
   addDownloadRoute(server, options);
   addHealthRoutes(server, { isReady: () => options.isReady(), isDraining: () => draining });
   if (options.playground) addPlaygroundRoutes(server);
@@ -160,7 +166,7 @@ function openScope(
  * After the answer, receives what is left of a body that was refused or not read. Closing at once would reset the
  * connection under a client still sending, which then never reads the answer; receiving for ever would be a gift.
  */
-function letGoOfBody(request: IncomingMessage, closeAfterBody: boolean): void {
+function drainBody(request: IncomingMessage, closeAfterBody: boolean): void {
   const { socket } = request;
   if (request.destroyed || request.readableEnded) {
     if (closeAfterBody) socket.end();
@@ -231,7 +237,7 @@ function answerBadUrl(request: FastifyRequest, response: ServerResponse, logger:
   const requestId = request.id;
   const body = errorBody(new HttpError(400, 'BAD_REQUEST', 'The address is not a valid URL.'), requestId);
   response.writeHead(400, rawHeaders(requestId, body)).end(body);
-  response.once('close', () => letGoOfBody(request.raw, true));
+  response.once('close', () => drainBody(request.raw, true));
   logger.info({ requestId, method: request.method, route: null, status: 400 }, 'request');
 }
 

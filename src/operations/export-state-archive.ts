@@ -2,6 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { ARCHIVE_FILE_EXTENSION, ARCHIVE_FORMAT } from '../archive/format.ts';
 import type { ArchivedState, ArchivedVersion } from '../archive/model.ts';
 import { type WrittenArchive, writeArchive } from '../archive/writer.ts';
+import { present } from '../base/invariant.ts';
+import { utcTimeOf } from '../base/time.ts';
 import { inTransaction } from '../database/connection.ts';
 import { openExportSource } from '../history/export-source.ts';
 import { recordDigests } from '../history/history.ts';
@@ -156,7 +158,7 @@ async function runExport(
 
 function exportRecordOf({ caller }: CallerRequest, state: StateRecord) {
   return {
-    exportedAt: new Date().toISOString().replace('Z', '000Z'),
+    exportedAt: utcTimeOf(new Date()),
     exportedBy: caller.principal.actor,
     source: { workspace: state.workspace, environment: state.environment, stateName: state.name },
     tool: TOOL,
@@ -165,7 +167,10 @@ function exportRecordOf({ caller }: CallerRequest, state: StateRecord) {
 
 function digestRows(versions: readonly ArchivedVersion[], { versionDigests }: WrittenArchive) {
   const ids = new Map(versions.map(({ serial, id }) => [serial, id]));
-  return versionDigests.map(({ serial, ...digest }) => ({ versionId: ids.get(serial) ?? '', ...digest }));
+  return versionDigests.map(({ serial, ...digest }) => ({
+    versionId: present(ids.get(serial), 'the archive holds the versions it was given'),
+    ...digest,
+  }));
 }
 
 // With the serial and the extension behind it a name stays below the 255 bytes that file systems take.

@@ -1,7 +1,8 @@
 import { type Kysely, type SelectQueryBuilder, sql } from 'kysely';
 import { z } from 'zod';
 import { type Environment, mayAddressState } from '../auth/principal.ts';
-import { isUuid } from '../base/text.ts';
+import { present } from '../base/invariant.ts';
+import { isUuid } from '../base/uuid.ts';
 import { microsecondTime } from '../database/connection.ts';
 import type { Database, OperationKind, OperationStatus } from '../database/types.ts';
 import { labelOf } from '../history/namespace.ts';
@@ -362,7 +363,11 @@ export async function listOperations(
       .orderBy('operation.created_at', 'desc')
       .orderBy('operation.id', 'desc'),
   );
-  return Map.groupBy(records, ({ stateId }) => stateId ?? '');
+  return Map.groupBy(records, stateIdOf);
+}
+
+function stateIdOf({ stateId }: OperationRecord): string {
+  return present(stateId, 'it was looked for by the id of its state');
 }
 
 /** The last operation of a kind that succeeded for each state; states without one are absent. */
@@ -381,7 +386,7 @@ export async function findLastSuccesses(
       .orderBy('operation.state_id')
       .orderBy('operation.created_at', 'desc'),
   );
-  return new Map(records.map((record) => [record.stateId ?? '', record]));
+  return new Map(records.map((record) => [stateIdOf(record), record]));
 }
 
 /** An export of an environment that succeeded and has not expired, for whoever has proven the right to its archive. */

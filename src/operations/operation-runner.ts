@@ -31,7 +31,7 @@ export interface OperationWork {
 }
 
 const HEARTBEAT_MS = 2_000;
-const SWEEP_EVERY_BEATS = 15;
+const SWEEP_EVERY_HEARTBEATS = 15;
 
 const NO_PROGRESS: OperationRecord['progress'] = {
   versionsDone: 0n,
@@ -51,9 +51,9 @@ export class OperationRunner {
   readonly #atWork = new Map<KilolockDatabase, Map<string, OperationRecord['progress']>>();
   readonly #jobs = new Map<string, Promise<void>>();
   readonly #waiting: (() => void)[] = [];
-  readonly #heartbeat: NodeJS.Timeout;
+  readonly #heartbeatTimer: NodeJS.Timeout;
   #running = 0;
-  #beats = 0;
+  #heartbeats = 0;
 
   /** @param options.concurrency how many operations work at the same time; others wait their turn. */
   constructor(options: {
@@ -64,8 +64,8 @@ export class OperationRunner {
     this.#openDatabases = options.openDatabases;
     this.#logger = options.logger;
     this.#concurrency = options.concurrency;
-    this.#heartbeat = setInterval(() => void this.#beat(), HEARTBEAT_MS);
-    this.#heartbeat.unref();
+    this.#heartbeatTimer = setInterval(() => void this.#sendHeartbeat(), HEARTBEAT_MS);
+    this.#heartbeatTimer.unref();
   }
 
   /** Starts an operation that `database` records. A failure is recorded, never thrown. */
@@ -90,7 +90,7 @@ export class OperationRunner {
     try {
       await this.#work(database, id, job);
     } catch (error) {
-      await markFailed(database.db, id, this.#tell(operation, error));
+      await markFailed(database.db, id, this.#userErrorOf(operation, error));
       throw error;
     } finally {
       this.#progressIn(database).delete(id);
@@ -111,7 +111,7 @@ export class OperationRunner {
 
   /** Calls every operation off, and waits until each has cleaned up after itself. */
   async close(): Promise<void> {
-    clearInterval(this.#heartbeat);
+    clearInterval(this.#heartbeatTimer);
     this.#abort.abort(new Error('The service is shutting down.'));
     await Promise.all(this.#jobs.values());
   }
@@ -122,12 +122,12 @@ export class OperationRunner {
     { job, onEnd }: OperationWork,
   ): Promise<void> {
     const { id: operationId, requestId } = operation;
-    await this.#turn();
+    await this.#acquireSlot();
     let failure: UserError | null = null;
     try {
       await this.#work(database, operationId, job);
     } catch (error) {
-      failure = this.#tell(operation, error);
+      failure = this.#userErrorOf(operation, error);
     }
     // Each on its own: what an operation leaves behind goes although its failure could not be recorded.
     for (const end of [async () => failure && markFailed(database.db, operationId, failure), onEnd]) {
@@ -160,14 +160,14 @@ export class OperationRunner {
     return progress;
   }
 
-  async #turn(): Promise<void> {
+  async #acquireSlot(): Promise<void> {
     if (this.#running >= this.#concurrency) {
       await new Promise<void>((resolve) => this.#waiting.push(resolve));
     }
     this.#running += 1;
   }
 
-  #tell({ id: operationId, requestId }: OperationIds, error: unknown): UserError {
+  #userErrorOf({ id: operationId, requestId }: OperationIds, error: unknown): UserError {
     if (this.#abort.signal.aborted) return INTERRUPTED_BY_SHUTDOWN;
     const told = toUserError(error);
     if (told !== null) return told;
@@ -175,9 +175,9 @@ export class OperationRunner {
     return internal(operationId);
   }
 
-  async #beat(): Promise<void> {
-    this.#beats += 1;
-    const isSweep = this.#beats % SWEEP_EVERY_BEATS === 1;
+  async #sendHeartbeat(): Promise<void> {
+    this.#heartbeats += 1;
+    const isSweep = this.#heartbeats % SWEEP_EVERY_HEARTBEATS === 1;
     // A database without a connection is at rest, and would be kept from closing by being asked.
     const swept = isSweep ? this.#openDatabases().filter(({ pool }) => pool.totalCount > 0) : [];
     for (const database of new Set([...this.#atWork.keys(), ...swept])) {

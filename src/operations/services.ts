@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import type { ArchiveLimits } from '../archive/format.ts';
 import type { LinkSigner } from '../auth/links.ts';
 import type { Caller } from '../history/states.ts';
@@ -37,4 +38,9 @@ export function auditDetails({ caller, requestId }: CallerRequest): Readonly<Rec
 }
 
 /** The software that writes archives, as they name it. */
-export const TOOL = { name: 'kilolock-state-archive', version: '0.1.0' } as const;
+export const TOOL = readPackage();
+
+function readPackage(): { readonly name: string; readonly version: string } {
+  const { name, version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'));
+  return { name, version };
+}

@@ -77,7 +77,7 @@ export class DocumentChecks {
     const { resources, deposedAddresses } = this.#projector.project(document);
     this.#derivation.apply(serial, resources);
     await this.#compareWithCarried(serial, resources);
-    for (const _ of document.outputs()) this.#outputs += 1;
+    this.#outputs += document.outputCount;
     const { currentSerial } = this.#manifest.state;
     if (serial > currentSerial) this.#afterCurrent += 1;
     if (serial === currentSerial) {

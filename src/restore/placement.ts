@@ -1,6 +1,5 @@
 import { randomInt, randomUUID } from 'node:crypto';
 import { type Kysely, sql } from 'kysely';
-import { v5 as uuidv5 } from 'uuid';
 import type { ArchivedState } from '../archive/model.ts';
 import type { Database } from '../database/types.ts';
 import { possibleNames, selectStates } from '../history/namespace.ts';
@@ -65,8 +64,7 @@ export async function findPlace(
     const replaced = await findReplaced(db, destination, onConflict);
     await refuseLineageInUse(db, request, archived.lineage, replaced.id);
     // Rows of an earlier overwrite with the same archive may still be referred to: their ids must not come again.
-    const idNamespace = uuidv5(randomUUID(), replaced.id);
-    return { outcome: 'REPLACED', destination, stateId: replaced.id, idNamespace, replaced };
+    return { outcome: 'REPLACED', destination, stateId: replaced.id, idNamespace: randomUUID(), replaced };
   }
   const stateId = randomUUID();
   const isCopy = onConflict.kind === 'ARCHIVED_COPY';
@@ -117,7 +115,7 @@ export async function claimPlace(
     if (replaced.id !== stateId || replaced.current?.versionId !== placement.replaced?.current?.versionId) {
       throw staleDestination(destination, 'was written to since a moment ago');
     }
-    await keepRivalsOut(db, request, archived.lineage);
+    await lockLineage(db, request, archived.lineage);
     await refuseLineageInUse(db, request, archived.lineage, stateId);
     if (replaced.current !== null) await claimant.archiveReplaced(replaced);
     await clearReplacedHistory(db, stateId);
@@ -157,7 +155,7 @@ export async function claimPlace(
     .execute();
   if (await hasTwin(db, destination, stateId)) throw alreadyExists(destination, 'since a moment ago');
   if (outcome === 'CREATED') {
-    await keepRivalsOut(db, request, archived.lineage);
+    await lockLineage(db, request, archived.lineage);
     await refuseArchivedNamesake(db, destination, archived.lineage);
     await refuseLineageInUse(db, request, archived.lineage, stateId);
   }
@@ -189,7 +187,7 @@ async function refuseLineageInUse(
 }
 
 /** Keeps others from restoring the same lineage until the end of the transaction. */
-async function keepRivalsOut(
+async function lockLineage(
   db: Kysely<Database>,
   { destination, allowSharedLineage }: PlacementRequest,
   lineage: string | null,
@@ -231,7 +229,7 @@ const NOUNS = [
 ];
 
 function archivedDestination({ namespace, label, name }: Destination): Destination {
-  const pick = (words: readonly string[]) => words[randomInt(words.length)] ?? '';
+  const pick = (words: readonly string[]) => words[randomInt(words.length)];
   const hex = randomInt(256).toString(16).padStart(2, '0');
   const suffix = `--archived-${pick(ADJECTIVES)}-${pick(NOUNS)}-${hex}`;
   return { namespace, label: label + suffix, name: name + suffix };

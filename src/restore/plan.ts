@@ -1,6 +1,7 @@
 import type { Kysely } from 'kysely';
 import { historyDigest } from '../archive/history-digest.ts';
 import type { VerifiedArchive } from '../archive/reader.ts';
+import { present } from '../base/invariant.ts';
 import type { Database } from '../database/types.ts';
 import { CarriedSpans } from './carried-spans.ts';
 import { DocumentChecks } from './document-checks.ts';
@@ -87,7 +88,7 @@ function digestOf({ manifest, tags }: VerifiedArchive, digests: ReadonlyMap<bigi
   const { lineage, currentSerial } = manifest.state;
   const versions = manifest.versions.map((version) => ({
     ...version,
-    sha256: digests.get(version.serial) ?? '',
+    sha256: present(digests.get(version.serial), 'every version has a digest'),
   }));
   return historyDigest({ lineage, currentSerial, versions, tags });
 }

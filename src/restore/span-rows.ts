@@ -6,6 +6,18 @@ import type { RestorePlan } from './plan.ts';
 import type { ResourceRow } from './resource-rows.ts';
 import type { SpanDerivation } from './span-derivation.ts';
 
+/**
+ * @file How an import comes to its rows of `resources`, one for each span (data model 3.7). An archive may carry its spans
+ * and may not, and what it carries may contradict its raw states. So the plan walks the versions once, in serial order:
+ *
+ * - {@link CarriedSpans} deals out the spans the archive carries, beside the version each begins at;
+ * - `SpanAgreement` says whether they are true to the raw states;
+ * - `SpanDerivation` derives the spans from the raw states meanwhile, for the case that they are not, or are not there.
+ *
+ * The plan settles on one of the two, and {@link spansOf} makes the rows of it as the versions go by a second time, when
+ * they are written.
+ */
+
 /** Where the rows of `resources` come from as the versions of an archive go by once more. */
 export interface SpanRows {
   /** The rows that begin at the next version, in serial order. What does not begin there is not projected. */

@@ -31,26 +31,17 @@ const asWritten: TextSpelling = (text, write) => write(text);
  * @param spelling - how the attributes and the sensitive paths are to be spelled; as they are by default.
  */
 export function attributesHash(fields: AttributesHashFields, spelling: TextSpelling = asWritten): string {
-  return hash([...identity(fields), String(fields.schemaVersion)], fields, spelling);
-}
-
-/**
- * The hash of rows written before rows had a schema version: the same without that field (data model, trap
- * 22). Only for telling whether a stored row agrees with its document; new rows never carry it.
- */
-export function legacyAttributesHash(
-  fields: AttributesHashFields,
-  spelling: TextSpelling = asWritten,
-): string {
-  return hash(identity(fields), fields, spelling);
-}
-
-function identity(fields: AttributesHashFields): string[] {
-  const { mode, type, name, provider, modulePath, indexKind, indexValue } = fields;
-  return [mode, type, name, provider, modulePath, indexKind, indexValue ?? ''];
-}
-
-function hash(leading: readonly string[], fields: AttributesHashFields, spelling: TextSpelling): string {
+  const { mode, type, name, provider, modulePath, indexKind, indexValue, schemaVersion } = fields;
+  const leading = [
+    mode,
+    type,
+    name,
+    provider,
+    modulePath,
+    indexKind,
+    indexValue ?? '',
+    String(schemaVersion),
+  ];
   const sha256 = createHash('sha256').update(leading.join(SEPARATOR) + SEPARATOR);
   const write = (piece: Buffer) => {
     sha256.update(piece);

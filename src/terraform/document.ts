@@ -39,20 +39,10 @@ export interface StateDocument {
   readonly lineage: string;
   /** Null when absent, which is not the same as ''. */
   readonly terraformVersion: string | null;
-  /** The outputs in document order. Of two with one name the later counts. */
-  outputs(): Iterable<StateOutput>;
+  /** How many outputs there are. Two with one name are one. */
+  readonly outputCount: number;
   /** The resource instances in document order, deposed ones included, read one at a time. */
   instances(): Iterable<ResourceInstance>;
-}
-
-/** One output, as it becomes a row of `outputs` (data model 3.8). */
-export interface StateOutput {
-  readonly name: string;
-  /** Raw JSON; `null` when absent. */
-  readonly value: Buffer;
-  /** Raw JSON: a type expression of Terraform; `"dynamic"` when absent. */
-  readonly type: Buffer;
-  readonly sensitive: boolean;
 }
 
 /** One instance of a resource with what its resource says, as it becomes a row of `resources` (data model 3.2). */
@@ -82,8 +72,6 @@ export interface ResourceInstance {
 const BYTE_ORDER_MARK = Buffer.from([0xef, 0xbb, 0xbf]);
 const EMPTY_OBJECT = Buffer.from('{}');
 const EMPTY_ARRAY = Buffer.from('[]');
-const NULL = Buffer.from('null');
-const DYNAMIC = Buffer.from('"dynamic"');
 
 /**
  * Checks a whole state document in one pass over its bytes and gives access to its parts.
@@ -129,18 +117,11 @@ class IndexedStateDocument implements StateDocument {
     this.#index = index;
   }
 
-  *outputs(): Generator<StateOutput> {
+  get outputCount(): number {
     const table = this.#index.outputs;
-    const rows = new Map<string, number>();
-    for (let row = 0; row < table.length; row++) rows.set(this.#string(table.get(row, OUTPUT.name)), row);
-    for (const [name, row] of rows) {
-      yield {
-        name,
-        value: this.#slice(table.get(row, OUTPUT.value), table.get(row, OUTPUT.valueEnd), NULL),
-        type: this.#slice(table.get(row, OUTPUT.type), table.get(row, OUTPUT.typeEnd), DYNAMIC),
-        sensitive: table.get(row, OUTPUT.sensitive) !== 0,
-      };
-    }
+    const names = new Set<string>();
+    for (let row = 0; row < table.length; row++) names.add(this.#string(table.get(row, OUTPUT.name)));
+    return names.size;
   }
 
   *instances(): Generator<ResourceInstance> {

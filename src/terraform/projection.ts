@@ -3,7 +3,7 @@ import type { ResourceInstance, StateDocument } from './document.ts';
 import { goJson } from './go-json.ts';
 import { TerraformLayout } from './terraform-layout.ts';
 
-export { type AttributesHashFields, attributesHash, legacyAttributesHash } from './attributes-hash.ts';
+export { type AttributesHashFields, attributesHash } from './attributes-hash.ts';
 
 /**
  * Which spelling of `attributes` and `sensitive_attributes` is hashed (data model 3.6 and 3.9):

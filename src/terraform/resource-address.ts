@@ -1,3 +1,4 @@
+import { parseInt64 } from '../base/int64.ts';
 import { goQuote } from './go-quote.ts';
 
 /** How an instance is told from the others of its resource: `count` gives `int`, `for_each` `string`. */
@@ -10,19 +11,6 @@ export interface ResourceIndex {
 }
 
 export const NO_INDEX: ResourceIndex = { kind: 'none', value: null };
-
-const INT64_MIN = -(2n ** 63n);
-const INT64_MAX = 2n ** 63n - 1n;
-/** Enough for every int64 with its sign; longer text is not converted. */
-const MAX_INT64_LENGTH = 20;
-const INTEGER_LITERAL = /^-?(0|[1-9][0-9]*)$/;
-
-/** The value of an integer literal in the range of int64, or null for any other text. */
-export function parseInt64(text: string): bigint | null {
-  if (text.length > MAX_INT64_LENGTH || !INTEGER_LITERAL.test(text)) return null;
-  const value = BigInt(text);
-  return value >= INT64_MIN && value <= INT64_MAX ? value : null;
-}
 
 /**
  * The index that Kilolock makes of a `for_each` key. A key that is an integer literal in the range of

@@ -1,3 +1,4 @@
+import { parseInt64 } from '../base/int64.ts';
 import { UnsupportedStateDocumentError } from './errors.ts';
 import {
   BACKSLASH,
@@ -16,18 +17,9 @@ import {
 import { JsonScanner } from './json-scanner.ts';
 import type { StateDocumentLimits } from './limits.ts';
 import { OffsetTable } from './offset-table.ts';
-import { parseInt64 } from './resource-address.ts';
 
 /** Columns of {@link StateIndex.outputs}. */
-export const OUTPUT = {
-  name: 0,
-  value: 1,
-  valueEnd: 2,
-  type: 3,
-  typeEnd: 4,
-  sensitive: 5,
-  width: 6,
-} as const;
+export const OUTPUT = { name: 0, width: 1 } as const;
 /** Columns of {@link StateIndex.resources}. */
 export const RESOURCE = { mode: 0, type: 1, name: 2, provider: 3, module: 4, width: 5 } as const;
 /** Columns of {@link StateIndex.instances}. `resource` is a row number, the others positions. */
@@ -66,7 +58,7 @@ const ROOT_KEYS = tokens(
   'resources',
   'encrypted_data',
 );
-const OUTPUT_KEYS = tokens('value', 'type', 'sensitive');
+const OUTPUT_KEYS = tokens('sensitive');
 const RESOURCE_KEYS = tokens('mode', 'type', 'name', 'provider', 'module', 'instances');
 const INSTANCE_KEYS = tokens(
   'index_key',
@@ -156,15 +148,7 @@ class StateIndexer {
     return this.#scanner.object(at, 3, (keyStart, keyEnd, start) => {
       const key = this.#key(keyStart, keyEnd, OUTPUT_KEYS);
       const end = this.#scanner.value(start, 3);
-      if (key === 'value') {
-        this.#outputs.set(row, OUTPUT.value, start);
-        this.#outputs.set(row, OUTPUT.valueEnd, end);
-      } else if (key === 'type') {
-        this.#outputs.set(row, OUTPUT.type, start);
-        this.#outputs.set(row, OUTPUT.typeEnd, end);
-      } else if (key === 'sensitive') {
-        this.#outputs.set(row, OUTPUT.sensitive, this.#boolean(start) ? start : 0);
-      }
+      if (key === 'sensitive') this.#checkBoolean(start);
       return end;
     });
   }
@@ -354,11 +338,10 @@ class StateIndexer {
     if (this.#bytes[at] !== byte) this.#scanner.fail(at, reason);
   }
 
-  #boolean(at: number): boolean {
+  #checkBoolean(at: number): void {
     if (!this.#isNull(at) && this.#bytes[at] !== 0x74 && this.#bytes[at] !== 0x66) {
       this.#scanner.fail(at, '"sensitive" must be true or false');
     }
-    return this.#bytes[at] === 0x74;
   }
 
   #isNull(at: number): boolean {

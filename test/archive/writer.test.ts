@@ -5,6 +5,7 @@ import { verifyArchive } from '../../src/archive/reader.ts';
 import { type ArchiveContents, writeArchive } from '../../src/archive/writer.ts';
 import { archiveContents, buildArchive, collect, each } from './support/build-archive.ts';
 import { takeApart, tarOf } from './support/handmade.ts';
+import { readMembers } from './support/read-members.ts';
 import { sampleHistory } from './support/sample-history.ts';
 import { temporaryDirectory } from './support/temporary-directory.ts';
 
@@ -13,14 +14,14 @@ const path = temporaryDirectory();
 /** Everything an archive gives back, raw states as text. */
 async function contentsOf(file: string) {
   const found = { events: [] as unknown[], resources: [] as unknown[], raw: [] as [bigint, string][] };
-  const verified = await verifyArchive(file, {
-    onEvent: (event) => void found.events.push(event),
-    onResource: (resource) => void found.resources.push(resource),
-    onVersion: async (version, content, byteLength) => {
-      const bytes = Buffer.concat(await collect(content));
-      expect(bytes).toHaveLength(byteLength);
-      found.raw.push([version.serial, bytes.toString()]);
-    },
+  const verified = await readMembers(file, async (member) => {
+    if (member.kind === 'event') found.events.push(member.event);
+    if (member.kind === 'resource') found.resources.push(member.resource);
+    if (member.kind === 'version') {
+      const bytes = Buffer.concat(await collect(member.content));
+      expect(bytes).toHaveLength(member.byteLength);
+      found.raw.push([member.version.serial, bytes.toString()]);
+    }
   });
   return { ...found, verified };
 }

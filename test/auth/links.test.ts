@@ -51,7 +51,6 @@ describe('a signed link', () => {
       workspace: 'ws_1',
       environment: 'env_1',
       subject: 'user-1',
-      expiresAt: '2026-03-02T10:01:00.000000Z',
     });
   });
 

@@ -5,7 +5,7 @@ import { join, resolve } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { decodeJwt } from 'jose';
 import { loadOrCreateDevelopmentKey } from '../../src/auth/development-key.ts';
-import { createTokenVerifier } from '../../src/auth/token-verifier.ts';
+import { createJwtVerifier } from '../../src/auth/jwt-verifier.ts';
 
 const SCRIPT = resolve(import.meta.dirname, '../../src/cli/token.ts');
 
@@ -35,11 +35,11 @@ function run(args: string[], environment: Record<string, string> = {}): Promise<
 }
 
 async function principalOf(token: string) {
-  const verifier = createTokenVerifier({
+  const verifier = createJwtVerifier({
     developmentKey: await loadOrCreateDevelopmentKey(directory),
     jwks: null,
   });
-  return verifier.verify(`Bearer ${token.trim()}`);
+  return verifier.verify(token.trim());
 }
 
 describe('the token command', () => {

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/g
 import type { ArchivedResource } from '../../src/archive/model.ts';
 import type { Caller } from '../../src/history/states.ts';
 import { readStateDocument } from '../../src/terraform/document.ts';
-import { legacyAttributesHash, projectResources } from '../../src/terraform/projection.ts';
+import { projectResources } from '../../src/terraform/projection.ts';
 import { buildArchive, type SampleHistory } from '../archive/support/build-archive.ts';
 import { temporaryDirectory } from '../archive/support/temporary-directory.ts';
 import {
@@ -17,6 +17,7 @@ import {
 import { post } from '../operations/support/histories.ts';
 import { readStateRows } from '../support/state-rows.ts';
 import { type Things, thingsDocument } from './support/histories.ts';
+import { legacyAttributesHash } from './support/legacy-attributes-hash.ts';
 import { writePlainTar } from './support/plain-tar.ts';
 
 let backend: Backend;

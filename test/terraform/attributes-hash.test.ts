@@ -1,10 +1,5 @@
-import { createHash } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
-import {
-  type AttributesHashFields,
-  attributesHash,
-  legacyAttributesHash,
-} from '../../src/terraform/projection.ts';
+import { type AttributesHashFields, attributesHash } from '../../src/terraform/projection.ts';
 
 const vpc: AttributesHashFields = {
   mode: 'managed',
@@ -55,22 +50,4 @@ describe('attributes_hash is the one Kilolock computes', () => {
   ])('%s', (_spelling, fields, hash) => {
     expect(attributesHash(fields)).toBe(hash);
   });
-});
-
-test('the hash of older rows is the same without the schema version', () => {
-  const text = [
-    'managed',
-    'aws_vpc',
-    'main',
-    'provider["registry.terraform.io/hashicorp/aws"]',
-    '',
-    'none',
-    '',
-    '{"id":"vpc-1"}',
-    '[]',
-    '[]',
-  ].join('\u001f');
-  const expected = createHash('sha256').update(text).digest('hex');
-  expect(legacyAttributesHash(vpc)).toBe(expected);
-  expect(legacyAttributesHash({ ...vpc, schemaVersion: 2 })).toBe(expected);
 });

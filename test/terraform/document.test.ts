@@ -60,7 +60,7 @@ describe('what a document says of itself', () => {
     );
     expect(document.serial).toBe(2n);
     expect([...document.instances()].map(({ address }) => address)).toEqual(['aws_instance.web[6]']);
-    expect([...document.outputs()].map(({ value }) => value.toString())).toEqual(['2']);
+    expect(document.outputCount).toBe(1);
   });
 
   test('a key spelled with escapes is the same key', () => {
@@ -144,19 +144,11 @@ describe('resource instances', () => {
   });
 });
 
-test('outputs are raw JSON with defaults for what is absent', () => {
+test('outputs are counted by their names', () => {
   const document = read(
-    `{"version": 4, "serial": 1, "outputs": {"a\\"b": {"value": [1.0 ], "type": "dynamic", "sensitive": true}, "empty": {}}}`,
+    `{"version": 4, "serial": 1, "outputs": {"a\\"b": {"value": [1.0 ], "sensitive": true}, "empty": {}, "\\u0065mpty": {}}}`,
   );
-  const outputs = [...document.outputs()].map((output) => ({
-    ...output,
-    value: output.value.toString(),
-    type: output.type.toString(),
-  }));
-  expect(outputs).toEqual([
-    { name: 'a"b', value: '[1.0 ]', type: '"dynamic"', sensitive: true },
-    { name: 'empty', value: 'null', type: '"dynamic"', sensitive: false },
-  ]);
+  expect(document.outputCount).toBe(2);
 });
 
 describe('the cases', () => {

@@ -4,13 +4,12 @@ import { connectionOf, keyOfCursor, pageLimit } from '../connection.ts';
 import { readBy, readOrNull } from '../parents.ts';
 import { requirePermission } from '../reader.ts';
 import type { QueryResolvers } from '../schema-types.ts';
-import { tellStateProblems } from '../state-problems.ts';
 
 export const Query: QueryResolvers = {
   async stateArchive(_root, { name, scope }, { reader: open }) {
     const reader = await open(scope);
     if (reader === null) return null;
-    return readOrNull(reader, await reader.loaders.stateByLabel.load(name).catch(tellStateProblems));
+    return readOrNull(reader, await reader.loaders.stateByLabel.load(name));
   },
 
   async stateArchives(_root, { scope, filter, ...page }, { reader: open }) {
@@ -21,9 +20,7 @@ export const Query: QueryResolvers = {
     requirePermission(reader, 'state.read');
     const { caller } = reader;
     const labelPrefix = filter?.namePrefix ?? '';
-    const states = await listStates(caller.database.db, caller, { labelPrefix, after, limit }).catch(
-      tellStateProblems,
-    );
+    const states = await listStates(caller.database.db, caller, { labelPrefix, after, limit });
     return connectionOf(states.map(readBy(reader)), page, ({ record }) => record.label);
   },
 

@@ -1,7 +1,6 @@
 import type { VersionParent } from '../parents.ts';
 import { requirePermission } from '../reader.ts';
 import type { StateArchiveVersionResolvers } from '../schema-types.ts';
-import { tellStateProblems } from '../state-problems.ts';
 
 export const StateArchiveVersion: StateArchiveVersionResolvers = {
   id: ({ record }) => record.id,
@@ -29,7 +28,7 @@ async function contentsOf({ record, reader }: VersionParent) {
 }
 
 async function factsOf({ record, reader }: VersionParent) {
-  return found(await reader.loaders.rawStateFacts.load(record).catch(tellStateProblems));
+  return found(await reader.loaders.rawStateFacts.load(record));
 }
 
 /** A version that was there a moment ago is only gone when its whole state was destroyed meanwhile. */

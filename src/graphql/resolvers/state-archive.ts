@@ -1,4 +1,6 @@
 import { parseInt64 } from '../../base/int64.ts';
+import { isUtcTime } from '../../base/time.ts';
+import { isUuid } from '../../base/uuid.ts';
 import type { OperationPosition, OperationRecord } from '../../operations/operation-records.ts';
 import { connectionOf, keyOfCursor, pageLimit } from '../connection.ts';
 import type { GraphqlContext } from '../context.ts';
@@ -10,10 +12,7 @@ import type {
   StateArchiveTagResolvers,
   StateResolvers,
 } from '../schema-types.ts';
-import { tellStateProblems } from '../state-problems.ts';
 
-const OPERATION_POSITION =
-  /^((?!0000)\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(\.\d{6}Z) ([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/;
 const LIFECYCLE = { active: 'ACTIVE', suspended: 'SUSPENDED', archived: 'ARCHIVED' } as const;
 
 export const StateArchive: StateArchiveResolvers = {
@@ -32,7 +31,7 @@ export const StateArchive: StateArchiveResolvers = {
   status: (state) => state,
 
   async manifest({ record, reader }) {
-    const preview = await reader.loaders.preview.load(record.id).catch(tellStateProblems);
+    const preview = await reader.loaders.preview.load(record.id);
     return preview === null ? null : { state: record, preview };
   },
 
@@ -64,11 +63,8 @@ function positionOf({ createdAt, id }: OperationRecord): string {
 }
 
 function readPosition(text: string): OperationPosition | null {
-  const [, second = '', fraction = '', id = ''] = OPERATION_POSITION.exec(text) ?? [];
-  const time = new Date(`${second}Z`);
-  // A day that no month has is carried over by Date, and refused by PostgreSQL.
-  const isTime = !Number.isNaN(time.getTime()) && time.toISOString().startsWith(second);
-  return isTime ? { createdAt: second + fraction, id } : null;
+  const [createdAt = '', id = '', ...more] = text.split(' ');
+  return isUtcTime(createdAt) && isUuid(id) && more.length === 0 ? { createdAt, id } : null;
 }
 
 /** A reference names the state by its id, in the caller's own environment, or by workspace, environment and label. */
@@ -82,7 +78,7 @@ async function resolveState(
     return null;
   const reader = await open({ workspaceId, environmentId });
   if (reader === null) return null;
-  return readOrNull(reader, await reader.loaders.stateByLabel.load(name).catch(tellStateProblems));
+  return readOrNull(reader, await reader.loaders.stateByLabel.load(name));
 }
 
 async function findState(reader: Reader | null, id: string): Promise<StateArchiveParent | null> {

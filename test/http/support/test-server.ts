@@ -14,8 +14,8 @@ import {
 } from 'graphql';
 import { GraphQLUpload } from 'graphql-upload-minimal';
 import pino from 'pino';
+import { InvalidCredentialError, KeySetUnavailableError } from '../../../src/auth/jwt-verifier.ts';
 import type { Principal } from '../../../src/auth/principal.ts';
-import { InvalidCredentialError, KeySetUnavailableError } from '../../../src/auth/token-verifier.ts';
 import {
   type ContextRequest,
   createHttpServer,

@@ -2,12 +2,9 @@ import { inTransaction, type KilolockDatabase } from '../../../src/database/conn
 import { insertResourceRows, type ResourceRow } from '../../../src/restore/resource-rows.ts';
 import { readStateDocument } from '../../../src/terraform/document.ts';
 import { ResourceLifecycle } from '../../../src/terraform/lifecycle.ts';
-import {
-  legacyAttributesHash,
-  type ProjectedResource,
-  projectResources,
-} from '../../../src/terraform/projection.ts';
+import { type ProjectedResource, projectResources } from '../../../src/terraform/projection.ts';
 import { insertHistory } from '../../support/fixtures.ts';
+import { legacyAttributesHash } from './legacy-attributes-hash.ts';
 import type { Dialect, RandomEvent, RandomHistory } from './random-history.ts';
 
 /** Writes the rows of a history into a tenant: versions, tags, outputs and events, and no resource rows. */
@@ -30,13 +27,13 @@ async function insertOutputs(
   versionId: string,
   document: string,
 ): Promise<void> {
-  for (const { name, value, type, sensitive } of readStateDocument(Buffer.from(document)).outputs()) {
-    await pool.query(
-      `insert into outputs (tenant_id, state_version_id, name, value, value_type, sensitive)
-       values ($1, $2, $3, $4, $5, $6)`,
-      [tenantId, versionId, name, value.toString(), type.toString(), sensitive],
-    );
-  }
+  await pool.query(
+    `insert into outputs (tenant_id, state_version_id, name, value, value_type, sensitive)
+     select $1, $2, key, coalesce(value -> 'value', 'null'), coalesce(value -> 'type', '"dynamic"'),
+       coalesce((value ->> 'sensitive')::boolean, false)
+     from jsonb_each(coalesce($3::jsonb -> 'outputs', '{}'))`,
+    [tenantId, versionId, document],
+  );
 }
 
 async function insertEvent(

@@ -6,15 +6,14 @@ import { ClaimsError, principalFromClaims } from './token-claims.ts';
 
 export { KeySetUnavailableError };
 
-/** Tells who is calling from the value of an `Authorization` header. */
-export interface TokenVerifier {
+/** Tells who is calling from a JWT. */
+export interface JwtVerifier {
   /**
-   * @param authorization the header's value; undefined when the request has none.
-   * @returns the principal, or null when no credential was given.
-   * @throws InvalidCredentialError when one was given that is not accepted.
+   * @param token a JWT in the compact form (RFC 7519, section 1).
+   * @throws InvalidCredentialError when it is not accepted.
    * @throws KeySetUnavailableError when the issuer's keys cannot be had, so that nobody can tell.
    */
-  verify(authorization: string | undefined): Promise<Principal | null>;
+  verify(token: string): Promise<Principal>;
 }
 
 /**
@@ -32,7 +31,7 @@ export class InvalidCredentialError extends Error {
 }
 
 /** Whose tokens are accepted. With neither, no token is. */
-export interface TokenVerifierOptions {
+export interface JwtVerifierOptions {
   readonly developmentKey: DevelopmentKey | null;
   /** An issuer that publishes its keys (RFC 7517), with the exact `iss` and an `aud` its tokens must carry. */
   readonly jwks: { readonly url: string; readonly issuer: string; readonly audience: string } | null;
@@ -42,6 +41,9 @@ export interface TokenVerifierOptions {
 
 const CLOCK_SKEW_SECONDS = 30;
 
+/** Three parts in base64url (RFC 7515, section 7.1): decoders let more pass. */
+const COMPACT_FORM = /^[\w-]+\.[\w-]+\.[\w-]*$/;
+
 interface AcceptedIssuer {
   readonly key: JWTVerifyGetKey;
   readonly audience: string;
@@ -49,11 +51,11 @@ interface AcceptedIssuer {
 }
 
 /**
- * Makes a verifier of bearer tokens (RFC 6750) that are signed JWTs. An issuer's tokens are checked against that
+ * Makes a verifier of signed JWTs. An issuer's tokens are checked against that
  * issuer's keys alone, with public-key algorithms only: never `none`, never an HMAC keyed with a public key
  * (RFC 8725, sections 3.1 and 3.2).
  */
-export function createTokenVerifier(options: TokenVerifierOptions): TokenVerifier {
+export function createJwtVerifier(options: JwtVerifierOptions): JwtVerifier {
   const now = options.now ?? (() => new Date());
   const issuers = new Map<string, AcceptedIssuer>();
   if (options.jwks) {
@@ -71,10 +73,9 @@ export function createTokenVerifier(options: TokenVerifierOptions): TokenVerifie
     });
   }
   return {
-    async verify(authorization) {
-      if (authorization === undefined) return null;
+    async verify(token) {
       try {
-        const token = bearerToken(authorization);
+        if (!COMPACT_FORM.test(token)) throw new InvalidCredentialError('not a JWT');
         const issuer = decodeJwt(token).iss ?? '';
         const accepted = issuers.get(issuer);
         if (accepted === undefined) throw new InvalidCredentialError('unknown issuer');
@@ -96,13 +97,6 @@ function verifyOptions(issuer: string, accepted: AcceptedIssuer, currentDate: Da
     requiredClaims: ['exp', 'sub'],
     currentDate,
   };
-}
-
-function bearerToken(authorization: string): string {
-  // The scheme is case-insensitive (RFC 9110, section 11.1); the rest is `b64token` of RFC 6750, section 2.1.
-  const token = /^Bearer +([A-Za-z0-9\-._~+/]+=*)$/i.exec(authorization)?.[1];
-  if (token === undefined) throw new InvalidCredentialError('not a bearer token');
-  return token;
 }
 
 function onlyKey(key: DevelopmentKey): JWTVerifyGetKey {

@@ -1,0 +1,12 @@
+import { createHash } from 'node:crypto';
+import type { AttributesHashFields } from '../../../src/terraform/projection.ts';
+
+/** The hash of rows that Kilolock wrote before rows had a schema version: the same without that field (data model, trap 22). */
+export function legacyAttributesHash(fields: AttributesHashFields): string {
+  const { mode, type, name, provider, modulePath, indexKind, indexValue } = fields;
+  const { attributes, sensitivePaths, dependenciesRaw } = fields;
+  const identity = [mode, type, name, provider, modulePath, indexKind, indexValue ?? ''];
+  return createHash('sha256')
+    .update([...identity, attributes, sensitivePaths, dependenciesRaw].join('\u001f'))
+    .digest('hex');
+}
