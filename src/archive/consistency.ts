@@ -1,5 +1,7 @@
 import { ArchiveError, quoted } from './errors.ts';
+import { travels } from './event-kinds.ts';
 import { type ArchiveLimits, MEMBER } from './format.ts';
+import { byTagName } from './history-digest.ts';
 import type { ArchivedEvent, ArchivedResource, ArchivedTag, ArchiveManifest } from './model.ts';
 
 const MAX_TAG_CHARACTERS = 64;
@@ -67,28 +69,45 @@ export class Consistency {
   }
 
   /**
-   * @throws ArchiveError ARCHIVE_INCONSISTENT for a tag on a serial that is not held, one given twice, one that
-   *   Kilolock's table would refuse (data model 1.3), or another number of tags than the manifest says.
+   * @throws ArchiveError ARCHIVE_INCONSISTENT for a tag on a serial that is not held, one given twice or out of
+   *   order, one that Kilolock's table would refuse (data model 1.3), or another number of tags than the manifest says.
    */
   checkTags(tags: readonly ArchivedTag[]): void {
-    const seen = new Set<string>();
-    for (const { tag, serial } of tags) {
-      const broken = brokenTagRule(tag);
-      if (broken !== null) throw inconsistent(MEMBER.tags, `tag ${quoted(tag)} ${broken}`);
-      if (seen.has(tag)) throw inconsistent(MEMBER.tags, `tag ${quoted(tag)} is given twice`);
+    let previous: ArchivedTag | null = null;
+    for (const each of tags) {
+      const { tag, serial } = each;
+      const fault = tagNameFault(tag);
+      if (fault !== null) throw inconsistent(MEMBER.tags, `tag ${quoted(tag)} ${fault}`);
+      const order = previous === null ? -1 : byTagName(previous, each);
+      if (order === 0) throw inconsistent(MEMBER.tags, `tag ${quoted(tag)} is given twice`);
+      if (order > 0) {
+        throw inconsistent(
+          MEMBER.tags,
+          `tag ${quoted(tag)} stands behind ${quoted(previous?.tag ?? '')}; tags stand in the order of code points`,
+        );
+      }
       if (!this.#serials.has(serial)) {
         throw inconsistent(
           MEMBER.tags,
           `tag ${quoted(tag)} names serial ${serial}, which the archive does not hold`,
         );
       }
-      seen.add(tag);
+      previous = each;
     }
     checkCount('tags', this.#manifest.counts.tags, tags.length, MEMBER.tags);
   }
 
-  /** @throws ArchiveError ARCHIVE_INCONSISTENT for a link to a serial that is not held, or an id given twice. */
+  /**
+   * @throws ArchiveError ARCHIVE_INCONSISTENT for a link to a serial that is not held, an id given twice, or a kind that no
+   *   archive holds.
+   */
   checkEvent(event: ArchivedEvent): void {
+    if (!travels(event.kind)) {
+      throw inconsistent(
+        MEMBER.events,
+        `event ${event.id} is of the kind ${quoted(event.kind)}, which is in no archive`,
+      );
+    }
     if (event.serial !== null && !this.#serials.has(event.serial)) {
       throw inconsistent(
         MEMBER.events,
@@ -111,11 +130,12 @@ export class Consistency {
    *
    * @throws ArchiveError ARCHIVE_INCONSISTENT for a span that ends at or before its beginning.
    */
-  checkResource({ address, createSerial, deleteSerial }: ArchivedResource): void {
-    if (deleteSerial !== null && deleteSerial <= createSerial) {
+  checkResource(span: ArchivedResource): void {
+    const fault = spanFault(span);
+    if (fault !== null) {
       throw inconsistent(
         MEMBER.resources,
-        `the span of ${quoted(address)} from serial ${createSerial} ends at serial ${deleteSerial}`,
+        `the span of ${quoted(span.address)} from serial ${span.createSerial} ${fault}`,
       );
     }
     this.#resources += 1;
@@ -128,8 +148,14 @@ export class Consistency {
   }
 }
 
-/** Which rule of `state_version_tags_no_reserved_names` a tag breaks, or null (data model 1.3). */
-function brokenTagRule(tag: string): string | null {
+/** Which rule of the table `resources` a span breaks, or null (data model 1.4). */
+export function spanFault({ createSerial, deleteSerial }: ArchivedResource): string | null {
+  if (deleteSerial === null || deleteSerial > createSerial) return null;
+  return `ends at serial ${deleteSerial}`;
+}
+
+/** Which rule of `state_version_tags_no_reserved_names` the name of a tag breaks, or null (data model 1.3). */
+export function tagNameFault(tag: string): string | null {
   if (tag === '') return 'is empty';
   if (tag === 'current') return 'is a reserved word';
   if (tag.startsWith('@')) return 'begins with @';

@@ -1,3 +1,5 @@
+import { clip } from '../base/clip.ts';
+
 /**
  * What is wrong with an archive:
  *
@@ -17,7 +19,14 @@ export type ArchiveErrorCode =
   | 'ARCHIVE_TOO_LARGE'
   | 'ARCHIVE_INCONSISTENT';
 
-/** Why an archive was refused, or could not be written. The message never holds a value of a state. */
+/** Longest message: names out of an archive are cut one by one, and this is for what is put together of them. */
+const MAX_MESSAGE = 1000;
+const MAX_NAME = 120;
+
+/**
+ * Why an archive was refused, or could not be written: a clause without a full stop. The message never holds a value of a
+ * state, and has at most a thousand characters.
+ */
 export class ArchiveError extends Error {
   override readonly name = 'ArchiveError';
   readonly code: ArchiveErrorCode;
@@ -29,7 +38,7 @@ export class ArchiveError extends Error {
     message: string,
     options: { member?: string | null; cause?: unknown } = {},
   ) {
-    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    super(clip(message, MAX_MESSAGE), options.cause === undefined ? undefined : { cause: options.cause });
     this.code = code;
     this.member = options.member ?? null;
   }
@@ -40,5 +49,5 @@ export class ArchiveError extends Error {
  * cut to 120 characters.
  */
 export function quoted(name: string): string {
-  return JSON.stringify(name.length > 120 ? `${name.slice(0, 120)}…` : name);
+  return JSON.stringify(clip(name, MAX_NAME));
 }

@@ -49,7 +49,9 @@ export interface ArchiveLimits {
   maxArchiveBytes: bigint;
   /** The whole tar, decompressed. */
   maxTotalBytes: bigint;
-  /** One version's raw state, and each of the streamed `.ndjson` members. */
+  /** One version's raw state. */
+  maxVersionBytes: number;
+  /** Each of the streamed `.ndjson` members. */
   maxMemberBytes: number;
   /** Each member that is held in memory: manifest.json, tags.json, export.json, SHA256SUMS. */
   maxMetadataBytes: number;
@@ -71,15 +73,17 @@ const MIB = 1024 * KIB;
 const GIB = 1024 * MIB;
 
 /**
- * Limits that no honest archive of a Kilolock state meets: PostgreSQL refuses jsonb documents above about
- * 256 MiB (data model, trap 3), and 100 000 versions are a write every five minutes for a year.
+ * Limits that no honest archive of a Kilolock state meets: PostgreSQL's jsonb ends at a document of 2^28 - 1 bytes (data
+ * model, trap 3), and 100 000 versions are a write every five minutes for a year. A line has room for the longest payload
+ * of an event with every character escaped, and an actor beside it.
  */
 export const DEFAULT_ARCHIVE_LIMITS: ArchiveLimits = {
   maxArchiveBytes: BigInt(8 * GIB),
   maxTotalBytes: BigInt(64 * GIB),
+  maxVersionBytes: 256 * MIB - 1,
   maxMemberBytes: GIB,
   maxMetadataBytes: 32 * MIB,
-  maxRecordBytes: 4 * MIB,
+  maxRecordBytes: 16 * MIB,
   maxVersions: 100_000,
   maxEvents: 1_000_000,
   maxExpansionRatio: 20_000,
@@ -87,6 +91,18 @@ export const DEFAULT_ARCHIVE_LIMITS: ArchiveLimits = {
 
 /** Decompressed bytes below which the expansion ratio is not judged: little that repeats is no bomb. */
 export const EXPANSION_RATIO_GRACE_BYTES = 16 * MIB;
+
+/**
+ * Longest text in an archive, in bytes of UTF-8, but for raw states, payloads, and what has a bound of its own. Whatever
+ * holds for a reader holds for an export too: nothing leaves that could not come back.
+ */
+export const MAX_TEXT_BYTES: number = MIB;
+
+/**
+ * Longest kind of an event, in bytes of UTF-8. Kilolock's are words of a program; its table's index ends at about 2 700
+ * bytes (data model, "btree limits").
+ */
+export const MAX_EVENT_KIND_BYTES = 255;
 
 /** Largest attestation.dsse.json a reader keeps. */
 export const MAX_ATTESTATION_BYTES = 64 * KIB;

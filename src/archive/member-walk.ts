@@ -105,22 +105,25 @@ export class MemberWalk {
   /** The lines of the taken member, without their newlines. */
   async *lines(limit: number): AsyncGenerator<Uint8Array, void, void> {
     const name = this.#open?.entry.name ?? null;
-    let begun: Uint8Array = new Uint8Array(0);
+    let begun: Uint8Array[] = [];
+    let length = 0;
+    const add = (piece: Uint8Array) => {
+      begun.push(piece);
+      length += piece.length;
+      if (length > limit) throw lineTooLong(name, limit);
+    };
     for (let piece = await this.read(); piece !== null; piece = await this.read()) {
       let at = 0;
       for (let end = piece.indexOf(NEWLINE); end !== -1; end = piece.indexOf(NEWLINE, at)) {
-        const tail = piece.subarray(at, end);
-        const line = begun.length === 0 ? tail : Buffer.concat([begun, tail]);
-        if (line.length > limit) throw lineTooLong(name, limit);
-        yield line;
-        begun = new Uint8Array(0);
+        add(piece.subarray(at, end));
+        yield begun.length === 1 ? (begun[0] ?? piece) : Buffer.concat(begun);
+        begun = [];
+        length = 0;
         at = end + 1;
       }
-      const tail = piece.subarray(at);
-      begun = begun.length === 0 ? tail : Buffer.concat([begun, tail]);
-      if (begun.length > limit) throw lineTooLong(name, limit);
+      if (at < piece.length) add(piece.subarray(at));
     }
-    if (begun.length > 0) {
+    if (length > 0) {
       throw new ArchiveError('ARCHIVE_CORRUPT', `the last line of ${name} has no newline`, { member: name });
     }
   }

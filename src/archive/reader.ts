@@ -14,6 +14,7 @@ import {
 import { historyDigest } from './history-digest.ts';
 import { MemberWalk } from './member-walk.ts';
 import {
+  checkAttestation,
   type Decoded,
   decodeEvent,
   decodeExportRecord,
@@ -123,8 +124,9 @@ export async function* readArchive(
     yield { kind: 'tags', tags };
 
     await walk.take(MEMBER.events, limits.maxMemberBytes);
+    let lines = 0;
     for await (const line of walk.lines(limits.maxRecordBytes)) {
-      const event = unknown.note(MEMBER.events, decodeEvent(line));
+      const event = unknown.note(MEMBER.events, decodeEvent(line, ++lines));
       consistency.checkEvent(event);
       yield { kind: 'event', event };
     }
@@ -134,8 +136,9 @@ export async function* readArchive(
     const hasResources = manifest.counts.resources > 0 || (await walk.isNext(MEMBER.resources));
     if (hasResources) {
       await walk.take(MEMBER.resources, limits.maxMemberBytes);
+      lines = 0;
       for await (const line of walk.lines(limits.maxRecordBytes)) {
-        const resource = unknown.note(MEMBER.resources, decodeResource(line));
+        const resource = unknown.note(MEMBER.resources, decodeResource(line, ++lines));
         consistency.checkResource(resource);
         yield { kind: 'resource', resource };
       }
@@ -148,7 +151,7 @@ export async function* readArchive(
 
     const versions: (ArchivedVersion & VersionDigest)[] = [];
     for (const version of manifest.versions) {
-      const byteLength = await walk.take(versionMemberName(version.serial), limits.maxMemberBytes);
+      const byteLength = await walk.take(versionMemberName(version.serial), limits.maxVersionBytes);
       yield { kind: 'version', version, byteLength, content: walk.content() };
       const { sha256 } = await walk.finish();
       versions.push({ ...version, byteLength, sha256 });
@@ -164,6 +167,7 @@ export async function* readArchive(
       attestation = await walk.readAll();
     }
     await walk.expectEnd();
+    if (attestation !== null) checkAttestation(attestation, limits);
 
     return {
       manifest,

@@ -17,7 +17,8 @@ const CHECKSUM = { at: 148, length: 8 };
 const TYPE_AT = 156;
 const LINK_NAME = { at: 157, length: 100 };
 const MAGIC_AT = 257;
-const PREFIX = { at: 345, length: 155 };
+/** The prefix of the name, and what is left of the block behind it; GNU's other fields stand there too. */
+const PREFIX_AND_REST_AT = 345;
 
 /** To compare with: as many as are read at once behind the end of a tar. */
 const ZEROS = new Uint8Array(64 * 1024);
@@ -171,7 +172,8 @@ function parseHeader(block: Uint8Array): TarEntry {
   const type = String.fromCharCode(header.readUInt8(TYPE_AT));
   if (type !== REGULAR_FILE && type !== '\0') throw unsafe(`is ${TYPE_NAMES[type] ?? 'of an unknown type'}`);
   if (text(header, LINK_NAME) !== '') throw unsafe('has the target of a link');
-  if (header.readUInt8(PREFIX.at) !== 0) throw unsafe('has a name in two parts');
+  if (!isZero(header.subarray(PREFIX_AND_REST_AT)))
+    throw unsafe('has a header with something behind its fields');
   const size = octal(header, SIZE);
   if (size === null) throw unsafe('has a size that is not a plain octal number');
   return { name, size };

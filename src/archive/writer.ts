@@ -181,17 +181,22 @@ class TarComposer {
   }
 
   async *bytes(): AsyncGenerator<Uint8Array, void, void> {
-    yield* this.#member(MEMBER.manifest, this.#manifest.length, [this.#manifest]);
-    yield* this.#member(MEMBER.tags, this.#tags.length, [this.#tags]);
-    yield* this.#member(MEMBER.events, this.#events.byteLength, this.#events.read());
-    if (this.#resources !== null) {
-      yield* this.#member(MEMBER.resources, this.#resources.byteLength, this.#resources.read());
-    }
-    yield* this.#member(MEMBER.exportRecord, this.#exportRecord.length, [this.#exportRecord]);
+    yield* this.#metadata(MEMBER.manifest, this.#manifest);
+    yield* this.#metadata(MEMBER.tags, this.#tags);
+    yield* this.#spooled(MEMBER.events, this.#events);
+    if (this.#resources !== null) yield* this.#spooled(MEMBER.resources, this.#resources);
+    yield* this.#metadata(MEMBER.exportRecord, this.#exportRecord);
     yield* this.#rawStates();
-    const sums = encodeSums(this.#sums);
-    yield* this.#member(MEMBER.sums, sums.length, [sums]);
+    yield* this.#metadata(MEMBER.sums, encodeSums(this.#sums));
     yield TAR_END;
+  }
+
+  #metadata(name: string, content: Uint8Array): AsyncIterable<Uint8Array> {
+    return this.#member(name, content.length, DEFAULT_ARCHIVE_LIMITS.maxMetadataBytes, [content]);
+  }
+
+  #spooled(name: string, spool: Spool): AsyncIterable<Uint8Array> {
+    return this.#member(name, spool.byteLength, DEFAULT_ARCHIVE_LIMITS.maxMemberBytes, spool.read());
   }
 
   async *#rawStates(): AsyncGenerator<Uint8Array, void, void> {
@@ -205,16 +210,8 @@ class TarComposer {
           `came where ${version ? `serial ${version.serial}` : 'no raw state'} was expected`,
         );
       }
-      if (byteLength > DEFAULT_ARCHIVE_LIMITS.maxMemberBytes) {
-        throw new ArchiveError(
-          'ARCHIVE_TOO_LARGE',
-          `the raw state of serial ${serial} has ${byteLength} bytes`,
-          {
-            member: versionMemberName(serial),
-          },
-        );
-      }
-      yield* this.#member(versionMemberName(serial), byteLength, content);
+      const { maxVersionBytes } = DEFAULT_ARCHIVE_LIMITS;
+      yield* this.#member(versionMemberName(serial), byteLength, maxVersionBytes, content);
       progress.versions += 1;
       progress.bytes += BigInt(byteLength);
       this.#onProgress?.({ ...progress });
@@ -226,8 +223,14 @@ class TarComposer {
   async *#member(
     name: string,
     size: number,
+    limit: number,
     content: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
   ): AsyncGenerator<Uint8Array, void, void> {
+    if (size > limit) {
+      throw new ArchiveError('ARCHIVE_TOO_LARGE', `${name} has ${size} bytes; the limit is ${limit}`, {
+        member: name,
+      });
+    }
     yield tarHeader(name, size);
     const hash = createHash('sha256');
     let length = 0;

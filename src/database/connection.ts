@@ -218,7 +218,8 @@ function kyselyOn(client: pg.PoolClient, isOpen: () => boolean): Kysely<Database
 
 /**
  * RFC 3339 text in UTC with exactly six fractional digits (`2026-03-02T10:00:00.000118Z`) of a timestamptz column or
- * expression. NULL stays NULL: name `string | null` for a column that may hold it.
+ * expression. NULL stays NULL: name `string | null` for a column that may hold it. A time that RFC 3339 cannot say
+ * (`infinity`, 44 BC, the year 10000) comes as PostgreSQL spells it, so that it never passes for another.
  *
  * @example
  * ```ts
@@ -233,5 +234,12 @@ export function microsecondTime<Text extends string | null = string>(
   column: string | Expression<Text>,
 ): RawBuilder<Text> {
   const time = typeof column === 'string' ? sql.ref(column) : column;
-  return sql<Text>`to_char(${time} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;
+  return sql<Text>`case when ${isArchivableTime(column)}
+    then to_char(${time} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') else ${time}::text end`;
+}
+
+/** Whether a timestamptz column or expression lies in the years that RFC 3339 can say, 0001 to 9999. */
+export function isArchivableTime(column: string | Expression<unknown>): RawBuilder<boolean> {
+  const time = typeof column === 'string' ? sql.ref(column) : column;
+  return sql<boolean>`(${time} >= timestamptz '0001-01-01 00:00:00+00' and ${time} < timestamptz '10000-01-01 00:00:00+00')`;
 }

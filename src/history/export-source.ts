@@ -1,9 +1,17 @@
-import { sql } from 'kysely';
+import { text } from 'node:stream/consumers';
+import { type RawBuilder, sql } from 'kysely';
+import { z } from 'zod';
+import { quoted } from '../archive/errors.ts';
+import { EVENT_KINDS_LEFT_BEHIND } from '../archive/event-kinds.ts';
+import { MAX_PAYLOAD_BYTES } from '../archive/event-payload.ts';
+import { MAX_TEXT_BYTES } from '../archive/format.ts';
+import { eventFault, resourceFault, stateFault } from '../archive/metadata.ts';
 import type { ArchivedEvent, ArchivedResource, ExportRecord, RawState } from '../archive/model.ts';
 import type { ArchiveContents } from '../archive/writer.ts';
 import { type DatabaseSession, microsecondTime } from '../database/connection.ts';
 import { copyTextRows } from '../database/copy.ts';
-import { EVENTS_LEFT_BEHIND, HistoryInconsistentError, readHistories } from './history.ts';
+import { isUnstorableValue } from '../database/errors.ts';
+import { checkRawStateLength, HistoryInconsistentError, readHistories, unarchivable } from './history.ts';
 import type { StateRecord } from './states.ts';
 
 /** The state has no version: a shell that a lock created (data model 5), or it was deleted meanwhile. */
@@ -11,14 +19,13 @@ export class StateEmptyError extends Error {
   override readonly name = 'StateEmptyError';
 }
 
-const ROWS_A_READ = 1000;
-
 /**
  * Everything an archive of `state` holds, read through one session. The session must be a read-only snapshot, and stay
  * open until the archive is written: events, resource spans and raw states are streamed from it as they are consumed.
  *
  * @throws StateEmptyError when there is no version.
- * @throws HistoryInconsistentError when the state's rows contradict each other.
+ * @throws HistoryInconsistentError when the state's rows contradict each other or hold what no archive can, at once or while
+ *   they are streamed.
  */
 export async function openExportSource(
   session: DatabaseSession,
@@ -29,22 +36,25 @@ export async function openExportSource(
   if (history === undefined || history.current === null) {
     throw new StateEmptyError('The state has no version yet, so there is no history to export.');
   }
+  const archivedState = {
+    id: state.id,
+    label: state.label,
+    name: state.name,
+    workspace: state.workspace,
+    environment: state.environment,
+    lineage: history.lineage,
+    lifecycleStatus: state.lifecycleStatus,
+    createdAt: state.createdAt,
+    updatedAt: state.updatedAt,
+    currentSerial: history.current.serial,
+    currentVersionId: history.current.versionId,
+    exclusiveLocks: state.exclusiveLocks,
+    coexistenceMode: state.coexistenceMode,
+  };
+  const fault = stateFault(archivedState);
+  if (fault !== null) throw unarchivable('The state', fault);
   return {
-    state: {
-      id: state.id,
-      label: state.label,
-      name: state.name,
-      workspace: state.workspace,
-      environment: state.environment,
-      lineage: history.lineage,
-      lifecycleStatus: state.lifecycleStatus,
-      createdAt: state.createdAt,
-      updatedAt: state.updatedAt,
-      currentSerial: history.current.serial,
-      currentVersionId: history.current.versionId,
-      exclusiveLocks: state.exclusiveLocks,
-      coexistenceMode: state.coexistenceMode,
-    },
+    state: archivedState,
     versions: history.versions,
     tags: history.tags,
     events: readEvents(session, state.id),
@@ -54,92 +64,111 @@ export async function openExportSource(
   };
 }
 
-/** Events that travel, oldest first. */
-async function* readEvents({ db }: DatabaseSession, stateId: string): AsyncGenerator<ArchivedEvent> {
-  const rows = keysetPages((after: { createdAt: string; id: string } | null) =>
-    db
-      .selectFrom('events')
-      .leftJoin('state_versions as version', 'version.id', 'events.state_version_id')
-      .where('events.state_id', '=', stateId)
-      .where('events.kind', 'not in', EVENTS_LEFT_BEHIND)
-      .where(
-        after === null
-          ? sql<boolean>`true`
-          : sql<boolean>`(events.created_at, events.id) > (${after.createdAt}::timestamptz, ${after.id}::uuid)`,
-      )
-      .orderBy('events.created_at')
-      .orderBy('events.id')
-      .limit(ROWS_A_READ)
-      .select([
-        'events.id',
-        'events.kind',
-        'events.state_version_id as versionId',
-        'version.state_id as versionStateId',
-        'version.serial',
-        'events.actor',
-        'events.payload',
-        microsecondTime('events.created_at').as('createdAt'),
-      ])
-      .execute(),
-  );
-  for await (const { id, kind, versionId, versionStateId, serial, actor, payload, createdAt } of rows) {
-    if (versionId !== null && versionStateId !== stateId) {
-      throw new HistoryInconsistentError(`Event ${id} points at a version of another state.`);
+/**
+ * Events that travel, oldest first. The payloads stream out of one statement, and the length of each is known before its
+ * first byte: none is held that an archive could not hold.
+ */
+async function* readEvents(session: DatabaseSession, stateId: string): AsyncGenerator<ArchivedEvent> {
+  // The texts are printed above the sort, which would write them all to disk otherwise.
+  const query = sql`
+    select json_build_array(event.id, ${bounded('event.kind')}, event.state_version_id, event.serial::text, ${bounded('event.actor')},
+      ${microsecondTime('event.created_at')})::text, event.payload::text
+    from (
+      select event.id, event.kind, event.state_version_id, version.serial, event.actor, event.created_at, event.payload
+      from public.events event
+      left join public.state_versions version on version.id = event.state_version_id and version.state_id = event.state_id
+      where event.state_id = ${sql.lit(stateId)} and event.kind !~ ${sql.lit(EVENT_KINDS_LEFT_BEHIND)}
+      order by event.created_at, event.id
+      offset 0
+    ) event`.compile(session.db).sql;
+  let last: string | null = null;
+  try {
+    for await (const { key, byteLength, content } of copyTextRows(session, query)) {
+      const [id, kind, versionId, serial, actor, createdAt] = eventRow.parse(JSON.parse(key));
+      if (versionId !== null && serial === null) {
+        throw new HistoryInconsistentError(`Event ${id} points at a version of another state.`);
+      }
+      if (byteLength > MAX_PAYLOAD_BYTES) {
+        throw unarchivable(
+          `Event ${id}`,
+          `its payload has ${byteLength} bytes, more than ${MAX_PAYLOAD_BYTES}`,
+        );
+      }
+      const event = {
+        id,
+        kind,
+        serial: serial === null ? null : BigInt(serial),
+        actor,
+        payload: await text(content),
+        createdAt,
+      };
+      const fault = eventFault(event);
+      if (fault !== null) throw unarchivable(`Event ${id}`, fault);
+      yield event;
+      last = id;
     }
-    yield { id, kind, serial: serial === null ? null : BigInt(serial), actor, payload, createdAt };
+  } catch (error) {
+    // PostgreSQL cannot print what would have more than a gigabyte.
+    if (!isUnstorableValue(error)) throw error;
+    const which = last === null ? 'The first event' : `The event behind event ${last}`;
+    throw unarchivable(which, 'its payload is too long for PostgreSQL to print');
   }
 }
 
-/** Resource spans by creating serial, then by address in Unicode code point order. */
-async function* readSpans({ db }: DatabaseSession, stateId: string): AsyncGenerator<ArchivedResource> {
-  const rows = keysetPages((after: { createSerial: string; address: string } | null) =>
-    db
-      .selectFrom('resources')
-      .where('state_id', '=', stateId)
-      .where(
-        after === null
-          ? sql<boolean>`true`
-          : sql<boolean>`(create_serial, address collate "C") > (${after.createSerial}::bigint, ${after.address})`,
-      )
-      .orderBy('create_serial')
-      .orderBy(sql`address collate "C"`)
-      .limit(ROWS_A_READ)
-      .select([
-        'address',
-        'create_serial as createSerial',
-        'delete_serial as deleteSerial',
-        'attributes_hash as attributesHash',
-        'schema_version as schemaVersion',
-        microsecondTime('created_at').as('createdAt'),
-      ])
-      .execute(),
-  );
-  for await (const { createSerial, deleteSerial, ...row } of rows) {
-    yield {
-      ...row,
+const eventRow = z.tuple([
+  z.string(),
+  z.string(),
+  z.string().nullable(),
+  z.string().nullable(),
+  z.string().nullable(),
+  z.string(),
+]);
+
+/** Resource spans by creating serial, then by address in Unicode code point order: sorted once, out of one statement. */
+async function* readSpans(session: DatabaseSession, stateId: string): AsyncGenerator<ArchivedResource> {
+  const query = sql`
+    select json_build_array(${bounded('address')}, create_serial::text, delete_serial::text, left(attributes_hash, 65), schema_version,
+      ${microsecondTime('created_at')})::text, ''
+    from (
+      select address, create_serial, delete_serial, attributes_hash, schema_version, created_at
+      from public.resources
+      where state_id = ${sql.lit(stateId)}
+      order by create_serial, address collate "C"
+      offset 0
+    ) span`.compile(session.db).sql;
+  for await (const { key } of copyTextRows(session, query)) {
+    const [address, createSerial, deleteSerial, attributesHash, schemaVersion, createdAt] = spanRow.parse(
+      JSON.parse(key),
+    );
+    const span = {
+      address,
       createSerial: BigInt(createSerial),
       deleteSerial: deleteSerial === null ? null : BigInt(deleteSerial),
+      attributesHash,
+      schemaVersion,
+      createdAt,
     };
+    const fault = resourceFault(span);
+    if (fault !== null) {
+      throw unarchivable(`The resource row of ${quoted(address)} from serial ${createSerial}`, fault);
+    }
+    yield span;
   }
 }
 
-/** Reads a list a thousand rows at a time, each page from the last row of the one before; one snapshot makes it one list. */
-async function* keysetPages<Cursor, Row extends Cursor>(
-  readAfter: (last: Cursor | null) => Promise<Row[]>,
-): AsyncGenerator<Row> {
-  let last: Row | null = null;
-  for (;;) {
-    const rows: Row[] = await readAfter(last);
-    yield* rows;
-    if (rows.length < ROWS_A_READ) return;
-    last = rows.at(-1) ?? null;
-  }
+const spanRow = z.tuple([z.string(), z.string(), z.string().nullable(), z.string(), z.number(), z.string()]);
+
+/** A text column, cut where it is longer than any archive holds: what is left is still too long. */
+function bounded(column: string): RawBuilder<string> {
+  return sql<string>`left(${sql.ref(column)}, ${sql.lit(MAX_TEXT_BYTES + 1)})`;
 }
 
 async function* readRawStates(session: DatabaseSession, stateId: string): AsyncGenerator<RawState> {
   // COPY takes no parameters; the id is PostgreSQL's own rendering of a uuid.
   const query = `select version.serial::text, version.raw_state::text from state_versions version where version.state_id = ${session.client.escapeLiteral(stateId)} order by version.serial`;
   for await (const { key, byteLength, content } of copyTextRows(session, query)) {
-    yield { serial: BigInt(key), byteLength, content };
+    const serial = BigInt(key);
+    checkRawStateLength(serial, byteLength);
+    yield { serial, byteLength, content };
   }
 }

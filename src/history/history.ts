@@ -1,20 +1,15 @@
-import { type Kysely, sql } from 'kysely';
+import { type Kysely, type RawBuilder, sql } from 'kysely';
 import { z } from 'zod';
+import { quoted } from '../archive/errors.ts';
+import { EVENT_KINDS_LEFT_BEHIND } from '../archive/event-kinds.ts';
+import { DEFAULT_ARCHIVE_LIMITS, MAX_EVENT_KIND_BYTES, MAX_TEXT_BYTES } from '../archive/format.ts';
 import { historyDigest } from '../archive/history-digest.ts';
+import { stateTimesFault, tagFault, versionFault } from '../archive/metadata.ts';
 import type { ArchivedTag, ArchivedVersion, VersionDigest } from '../archive/model.ts';
 import { CallerError } from '../base/caller-error.ts';
-import { microsecondTime } from '../database/connection.ts';
+import { isArchivableTime, microsecondTime } from '../database/connection.ts';
 import type { Database } from '../database/types.ts';
 import { type DigestBudget, digestVersions } from './digest-budget.ts';
-
-/** The kinds of `events` that stay behind when a history travels: locks, and reads of the history itself. */
-export const EVENTS_LEFT_BEHIND = [
-  'lock_acquire',
-  'lock_release',
-  'lock_force_release',
-  'state_export',
-  'state_archive_download',
-] as const;
 
 /** One state's history without its raw states: what a preview and an archive's manifest are made of. */
 export interface StateHistory {
@@ -34,7 +29,10 @@ export interface StateHistory {
   readonly digests: readonly VersionDigest[];
 }
 
-/** A history whose rows contradict each other in a way no constraint prevents (data model 10, trap 7). */
+/**
+ * A history whose rows contradict each other in a way no constraint prevents (data model 10, trap 7), or hold what no
+ * archive can. The message names the row.
+ */
 export class HistoryInconsistentError extends CallerError {
   override readonly name = 'HistoryInconsistentError';
   override readonly code = 'HISTORY_INCONSISTENT';
@@ -43,7 +41,8 @@ export class HistoryInconsistentError extends CallerError {
 /**
  * Reads the histories of `stateIds` in one statement, so that each is one consistent cut. Raw states are not read.
  *
- * @throws HistoryInconsistentError when the current pointer or a tag points outside the state.
+ * @throws HistoryInconsistentError when the current pointer or a tag points outside the state, or a row holds what no archive
+ *   can: a time outside the years 0001 to 9999, a text beyond the format's bound.
  */
 export async function readHistories(
   db: Kysely<Database>,
@@ -57,50 +56,103 @@ export async function readHistories(
       'states.id as stateId',
       'states.lineage',
       'states.current_version_id as currentVersionId',
+      microsecondTime('states.created_at').as('createdAt'),
+      microsecondTime('states.updated_at').as('updatedAt'),
       select
-        .selectFrom('state_versions as version')
+        .selectFrom(
+          select
+            .selectFrom('state_versions as version')
+            .whereRef('version.state_id', '=', 'states.id')
+            .select([
+              'version.id',
+              'version.serial',
+              'version.terraform_version',
+              'version.source',
+              'version.created_by',
+              microsecondTime('version.created_at').as('created_at'),
+              bytesOfAll('version.terraform_version', 'version.source', 'version.created_by').as(
+                'text_bytes',
+              ),
+            ])
+            .as('version'),
+        )
         .leftJoin('state_archive.version_digest as digest', 'digest.state_version_id', 'version.id')
-        .whereRef('version.state_id', '=', 'states.id')
         .select(
-          sql<
-            string | null
-          >`json_agg(json_build_array(version.id, version.serial::text, version.terraform_version,
-            version.source, ${microsecondTime('version.created_at')}, version.created_by,
-            encode(digest.sha256, 'hex'), digest.byte_length) order by version.serial)`.as('rows'),
+          listOf(
+            sql`json_build_array(version.id, version.serial::text, version.terraform_version, version.source,
+              version.created_at, version.created_by, encode(digest.sha256, 'hex'), digest.byte_length)
+              order by version.serial`,
+            'version.text_bytes',
+          ).as('rows'),
         )
         .as('versions'),
       select
-        .selectFrom('state_version_tags as tag')
-        .leftJoin('state_versions as version', (join) =>
-          join
-            .onRef('version.id', '=', 'tag.state_version_id')
-            .onRef('version.state_id', '=', 'tag.state_id'),
+        .selectFrom(
+          select
+            .selectFrom('state_version_tags as tag')
+            .leftJoin('state_versions as version', (join) =>
+              join
+                .onRef('version.id', '=', 'tag.state_version_id')
+                .onRef('version.state_id', '=', 'tag.state_id'),
+            )
+            .whereRef('tag.state_id', '=', 'states.id')
+            .whereRef('tag.tenant_id', '=', 'states.tenant_id')
+            .select([
+              'tag.tag',
+              'version.serial',
+              'tag.description',
+              'tag.actor',
+              microsecondTime('tag.created_at').as('created_at'),
+              microsecondTime('tag.updated_at').as('updated_at'),
+              bytesOfAll('tag.description', 'tag.actor').as('text_bytes'),
+            ])
+            .as('tag'),
         )
-        .whereRef('tag.state_id', '=', 'states.id')
-        .whereRef('tag.tenant_id', '=', 'states.tenant_id')
         .select(
-          sql<
-            string | null
-          >`json_agg(json_build_array(tag.tag, version.serial::text, tag.description, tag.actor,
-            ${microsecondTime('tag.created_at')}, ${microsecondTime('tag.updated_at')}) order by tag.tag collate "C")`.as(
-            'rows',
-          ),
+          listOf(
+            sql`json_build_array(tag.tag, tag.serial::text, tag.description, tag.actor, tag.created_at, tag.updated_at)
+              order by tag.tag collate "C"`,
+            'tag.text_bytes',
+          ).as('rows'),
         )
         .as('tags'),
       select
         .selectFrom('events as event')
         .whereRef('event.state_id', '=', 'states.id')
-        .where('event.kind', 'not in', EVENTS_LEFT_BEHIND)
-        .select((count) => count.fn.countAll<string>().as('count'))
-        .as('eventCount'),
+        .where('event.kind', '!~', EVENT_KINDS_LEFT_BEHIND)
+        .select(
+          sql<string>`json_build_array(count(*), min(event.id::text) filter (
+            where not ${isArchivableTime('event.created_at')} or octet_length(event.kind) > ${sql.lit(MAX_EVENT_KIND_BYTES)}
+              or octet_length(event.actor) > ${sql.lit(MAX_TEXT_BYTES)}))`.as('counted'),
+        )
+        .as('events'),
       select
         .selectFrom('resources as span')
         .whereRef('span.state_id', '=', 'states.id')
-        .select((count) => count.fn.countAll<string>().as('count'))
-        .as('spanCount'),
+        .select(
+          sql<string>`json_build_array(count(*), min(left(span.address, 200)) filter (
+            where not ${isArchivableTime('span.created_at')}))`.as('counted'),
+        )
+        .as('spans'),
     ])
     .execute();
   return new Map(rows.map((row) => [row.stateId, historyOf(row)]));
+}
+
+/** The bytes of these texts over all rows of the query. */
+function bytesOfAll(...columns: readonly string[]): RawBuilder<string> {
+  const lengths = columns.map((column) => sql`coalesce(octet_length(${sql.ref(column)}), 0)`);
+  return sql<string>`sum(${sql.join(lengths, sql` + `)}) over ()`;
+}
+
+/**
+ * A JSON list of rows; `false` in its place when their texts together are longer than the member of an archive that they
+ * would go into, so that no row of this reading is longer than the driver can hold.
+ */
+function listOf(row: RawBuilder<unknown>, textBytes: string): RawBuilder<string | null> {
+  const isWithin = sql`${sql.ref(textBytes)} <= ${sql.lit(DEFAULT_ARCHIVE_LIMITS.maxMetadataBytes)}`;
+  return sql<string | null>`case when bool_and(${isWithin}) then json_agg(${row}) filter (where ${isWithin})
+    when count(*) > 0 then 'false'::json end`;
 }
 
 const versionRows = z.array(
@@ -120,15 +172,32 @@ const tagRows = z.array(
   z.tuple([z.string(), z.string().nullable(), z.string().nullable(), z.string(), z.string(), z.string()]),
 );
 
+/** How many rows there are, and the name of one that no archive can hold. */
+const countRow = z.tuple([z.number(), z.string().nullable()]);
+
 function historyOf(row: {
   stateId: string;
   lineage: string | null;
   currentVersionId: string | null;
+  createdAt: string;
+  updatedAt: string;
   versions: string | null;
   tags: string | null;
-  eventCount: string | null;
-  spanCount: string | null;
+  events: string | null;
+  spans: string | null;
 }): StateHistory {
+  const stateFault = stateTimesFault(row);
+  if (stateFault !== null) throw unarchivable('The state', stateFault);
+  for (const [rows, what] of [
+    [row.versions, 'versions (terraform_version, source, created_by)'],
+    [row.tags, 'tags (description, actor)'],
+  ] as const) {
+    if (rows === 'false') {
+      throw new HistoryInconsistentError(
+        `The texts of the state's ${what} have more than ${DEFAULT_ARCHIVE_LIMITS.maxMetadataBytes} bytes together, which no archive holds; shorten the longest in Kilolock first.`,
+      );
+    }
+  }
   const versions: ArchivedVersion[] = [];
   const digests: VersionDigest[] = [];
   for (const [
@@ -142,7 +211,10 @@ function historyOf(row: {
     byteLength,
   ] of versionRows.parse(JSON.parse(row.versions ?? '[]'))) {
     const serial = BigInt(serialText);
-    versions.push({ id, serial, terraformVersion, source, createdAt, createdBy });
+    const version = { id, serial, terraformVersion, source, createdAt, createdBy };
+    const fault = versionFault(version);
+    if (fault !== null) throw unarchivable(`The version of serial ${serial}`, fault);
+    versions.push(version);
     if (sha256 !== null && byteLength !== null) digests.push({ serial, sha256, byteLength });
   }
   const tags = tagRows
@@ -150,11 +222,25 @@ function historyOf(row: {
     .map(([tag, serial, description, actor, createdAt, updatedAt]) => {
       if (serial === null) {
         throw new HistoryInconsistentError(
-          `Tag ${JSON.stringify(tag)} points at a version of another state; set or unset the tag in Kilolock first.`,
+          `Tag ${quoted(tag)} points at a version of another state; set or unset the tag in Kilolock first.`,
         );
       }
-      return { tag, serial: BigInt(serial), description, actor, createdAt, updatedAt };
+      const archived = { tag, serial: BigInt(serial), description, actor, createdAt, updatedAt };
+      const fault = tagFault(archived);
+      if (fault !== null) throw unarchivable(`Tag ${quoted(tag)}`, fault);
+      return archived;
     });
+  const [eventCount, oddEvent] = countRow.parse(JSON.parse(row.events ?? '[0, null]'));
+  if (oddEvent !== null) {
+    throw unarchivable(
+      `Event ${oddEvent}`,
+      `has a time outside the years 0001 to 9999, or a kind or an actor that is too long`,
+    );
+  }
+  const [spanCount, oddSpan] = countRow.parse(JSON.parse(row.spans ?? '[0, null]'));
+  if (oddSpan !== null) {
+    throw unarchivable(`A resource row of ${quoted(oddSpan)}`, 'has a time outside the years 0001 to 9999');
+  }
   const currentVersion = versions.find((version) => version.id === row.currentVersionId);
   if (currentVersion === undefined && (row.currentVersionId !== null || versions.length > 0)) {
     throw new HistoryInconsistentError(
@@ -167,10 +253,17 @@ function historyOf(row: {
     current: currentVersion ? { versionId: currentVersion.id, serial: currentVersion.serial } : null,
     versions,
     tags,
-    eventCount: Number(row.eventCount ?? 0),
-    spanCount: Number(row.spanCount ?? 0),
+    eventCount,
+    spanCount,
     digests,
   };
+}
+
+/** What a row holds that no archive can, told by the name of the row and a clause that says what is wrong. */
+export function unarchivable(row: string, fault: string): HistoryInconsistentError {
+  return new HistoryInconsistentError(
+    `${row} holds what no archive can: ${fault}. Mend the row in Kilolock's database first.`,
+  );
 }
 
 /**
@@ -245,10 +338,21 @@ function undigestedVersions({ versions, digests }: StateHistory): string[] {
   return versions.filter(({ serial }) => !known.has(serial)).map(({ id }) => id);
 }
 
+/** @throws HistoryInconsistentError when the text of a raw state is longer than a version in an archive may be. */
+export function checkRawStateLength(serial: bigint, byteLength: number): void {
+  const limit = DEFAULT_ARCHIVE_LIMITS.maxVersionBytes;
+  if (byteLength > limit) {
+    throw new HistoryInconsistentError(
+      `The raw state of serial ${serial} has ${byteLength} bytes as PostgreSQL prints it; an archive holds ${limit} at most.`,
+    );
+  }
+}
+
 /**
  * The history's digest by the archive format's rule, and the bytes of all raw states together.
  *
- * @throws HistoryInconsistentError when the history has no version, or one without a digest on record.
+ * @throws HistoryInconsistentError when the history has no version, or one without a digest on record, or one whose raw state
+ *   is longer than any an archive holds.
  */
 export function digestHistory(history: StateHistory): { historyDigest: string; rawBytes: bigint } {
   if (history.current === null) throw new HistoryInconsistentError('The state has no version.');
@@ -259,6 +363,7 @@ export function digestHistory(history: StateHistory): { historyDigest: string; r
     if (digest === undefined) {
       throw new HistoryInconsistentError(`Serial ${version.serial} has no digest on record.`);
     }
+    checkRawStateLength(version.serial, digest.byteLength);
     rawBytes += BigInt(digest.byteLength);
     return { ...version, sha256: digest.sha256 };
   });

@@ -88,6 +88,9 @@ const ADVICE: Readonly<Record<ArchiveErrorCode, string>> = {
   ARCHIVE_UNSUPPORTED_FORMAT: 'Nothing was written; give a .klstate file of a format named here.',
 };
 
-function sentence(text: string): string {
-  return `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
+/** A clause as a sentence. The name of a member at its beginning stays as it is. */
+function sentence(clause: string): string {
+  const [first = ''] = clause.split(' ', 1);
+  const isName = /[./\dA-Z]/.test(first);
+  return `${isName ? clause : clause.charAt(0).toUpperCase() + clause.slice(1)}${clause.endsWith('.') ? '' : '.'}`;
 }

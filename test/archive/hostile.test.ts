@@ -118,6 +118,23 @@ describe('another version of the format is ARCHIVE_UNSUPPORTED_FORMAT and names 
       matching({ code: 'ARCHIVE_UNSUPPORTED_FORMAT', message: /"k\/v9"/ }),
     ],
     [
+      'a later version that knows nothing of features',
+      manifest({ archive_format: 'kilolock-state-archive/v2', required_features: undefined }),
+      matching({ code: 'ARCHIVE_UNSUPPORTED_FORMAT', message: /v2/ }),
+    ],
+    [
+      'a later version in which a field may be given twice',
+      async () =>
+        repacked(
+          withMember(
+            withJson(members, 'manifest.json', { archive_format: 'kilolock-state-archive/v2' }),
+            'manifest.json',
+            (data) => String(data).replace('{', '{"x": 1, "x": 2,'),
+          ),
+        ),
+      matching({ code: 'ARCHIVE_UNSUPPORTED_FORMAT', message: /v2/ }),
+    ],
+    [
       'a feature it requires',
       manifest({ required_features: ['encrypted-states'] }),
       matching({ code: 'ARCHIVE_UNSUPPORTED_FORMAT', message: /"encrypted-states".*no features/ }),
@@ -215,7 +232,27 @@ describe('what no archive holds is ARCHIVE_UNSAFE', () => {
         ),
       unsafe('export.json'),
     ],
+    [
+      'a field that would become a prototype, deep in one that nobody knows',
+      async () =>
+        repacked(
+          withMember(members, 'events.ndjson', (data) =>
+            String(data).replace('{', '{"novelty":[{"\\u005f_proto__":{}}],'),
+          ),
+        ),
+      unsafe('events.ndjson'),
+    ],
+    [
+      'something behind the fields of a tar header',
+      () => zstd(patched('tags.json', (header) => header.write('x', 511))),
+      unsafe('tags.json'),
+    ],
   ]);
+
+  it('while a header that `tar` writes of itself, with the magic of GNU, is read', async () => {
+    const gnu = patched('tags.json', (header) => header.write('ustar  \0', 257, 'latin1'));
+    await expect(verdict(zstd(gnu))).resolves.toBeDefined();
+  });
 });
 
 describe('members out of their places are ARCHIVE_INCONSISTENT', () => {
@@ -279,6 +316,8 @@ describe('parts that contradict each other are ARCHIVE_INCONSISTENT', () => {
       }),
     );
   const event = (changes: Changes) => firstLine('events.ndjson', changes);
+  const again = (name: string, text: string, replacement: string) => async () =>
+    repacked(withMember(members, name, (data) => String(data).replace(text, replacement)));
   const resource = (changes: Changes) => firstLine('resources.ndjson', changes);
   const sums = (change: (lines: string[]) => string[]) => async () =>
     zstd(
@@ -297,6 +336,11 @@ describe('parts that contradict each other are ARCHIVE_INCONSISTENT', () => {
     );
 
   inconsistent('manifest.json')([
+    [
+      'a label given twice',
+      again('manifest.json', '"label":', '"label": "forged", "label":'),
+      /"label" twice/,
+    ],
     ['a count of versions', manifest({ 'counts.versions': 5 }), /counts 5 versions, the archive has 4/],
     ['a serial given twice', manifest({ 'versions.1.serial': '0' }), /serial 0 is given to two/],
     ['serials that descend', manifest({ 'versions.0.serial': '3' }), /serial 2 stands behind 3/],
@@ -354,6 +398,21 @@ describe('parts that contradict each other are ARCHIVE_INCONSISTENT', () => {
     ['a tag that begins with @', tags({ 'tags.0.tag': '@1' }), /begins with @/],
     ['a tag that is a number', tags({ 'tags.0.tag': '0123' }), /is a number/],
     ['a tag of 65 characters', tags({ 'tags.0.tag': '🚀'.repeat(65) }), /longer than 64/],
+    ['tags out of order', tags({ 'tags.0.tag': 'z' }), /"release 1\\nwith a newline" stands behind "z"/],
+    [
+      'a description of more than 1 MiB',
+      tags({ 'tags.0.description': 'é'.repeat(2 ** 19 + 1) }),
+      /1048576 bytes/,
+    ],
+    ['a key given twice', again('tags.json', '"tag": "🚀"', '"tag": "🚀", "t\\u0061g": "x"'), /"tag" twice/],
+  ]);
+
+  inconsistent('export.json')([
+    [
+      'a key given twice, deep in a field nobody knows',
+      again('export.json', '{', '{"novelty": [{"x": {"deep": 1, "deep": 1}}],'),
+      /"deep" twice/,
+    ],
   ]);
 
   inconsistent('events.ndjson')([
@@ -363,6 +422,41 @@ describe('parts that contradict each other are ARCHIVE_INCONSISTENT', () => {
     ['an event given twice', event({ id: '00000002-0000-4000-8000-000000000001' }), /given twice/],
     ['a payload that is no JSON', event({ payload: '{' }), /payload: is not JSON/],
     ['a payload that is no text', event({ payload: {} }), /payload/],
+    [
+      'a payload with a NUL, and says in which line and event',
+      event({ payload: '{"a": ["\\u0000"]}' }),
+      /^events\.ndjson line 1 \(00000002-0000-4000-8000-000000000000\): payload: holds \\u0000/,
+    ],
+    ['a payload with a NUL in a key', event({ payload: '{"\\u0000": 1}' }), /\\u0000/],
+    ['a payload with half a surrogate pair', event({ payload: '["\\ud83d"]' }), /surrogate/],
+    ['a payload nested without end', event({ payload: '['.repeat(9999) + ']'.repeat(9999) }), /4000 deep/],
+    ['a payload that unfolds', event({ payload: `[${'1e131000,'.repeat(40)}0]` }), /4194304 bytes/],
+    ['a payload of a number no numeric holds', event({ payload: '1e131072' }), /more digits/],
+    ['a payload of a fraction no numeric holds', event({ payload: '1e-16384' }), /more digits/],
+    ['a payload without room for the mark of a restore', event({ payload: longest(0) }), /4194304 bytes/],
+    ['a kind no index holds', event({ kind: 'k'.repeat(256) }), /kind: has more than 255 bytes/],
+    ['a kind with a control character', event({ kind: 'state_write\u001b[2K' }), /kind: has a control/],
+    ['no kind', event({ kind: '' }), /kind: is empty/],
+    ...[
+      'lock_acquire',
+      'state_export',
+      'state_archive_download',
+      'state_support_access',
+      'rbac_grant_create',
+      'tenant_lifecycle_update',
+      'environment_transfer_accepted',
+      'api_token_deleted',
+      'portal_pat_grant_enable',
+    ].map((kind): [string, () => Promise<Buffer>, RegExp] => [
+      `an event of the kind ${kind}, which is never a state's`,
+      event({ kind }),
+      /is in no archive/,
+    ]),
+    [
+      'a key given twice',
+      again('events.ndjson', '"actor":', '"actor":"forged","actor":'),
+      /line 1 .*"actor" twice/,
+    ],
   ]);
 
   inconsistent('resources.ndjson')([
@@ -370,7 +464,25 @@ describe('parts that contradict each other are ARCHIVE_INCONSISTENT', () => {
     ['more spans counted', manifest({ 'counts.resources': 3 }), /counts 3 resources, the archive has 2/],
     ['a span that ends where it begins', resource({ delete_serial: '2' }), /from serial 2 ends at serial 2/],
     ['a span that ends before it begins', resource({ delete_serial: '1' }), /from serial 2 ends at serial 1/],
+    ...['', 'ZZ', '0'.repeat(63), 'A'.repeat(64), '0'.repeat(100_000)].map(
+      (hash): [string, () => Promise<Buffer>, RegExp] => [
+        `the hash ${JSON.stringify(hash.slice(0, 70))}`,
+        resource({ attributes_hash: hash }),
+        /^resources\.ndjson line 1: attributes_hash: is not 64 lower-case/,
+      ],
+    ),
     ['a schema version beyond 32 bits', resource({ schema_version: 2 ** 31 }), /schema_version/],
+  ]);
+
+  const attested = (text: string) => async () =>
+    repacked([...members, { name: 'attestation.dsse.json', data: Buffer.from(text) }]);
+  inconsistent('attestation.dsse.json')([
+    ['an attestation that is an empty object', attested('{}'), /payloadType/],
+    [
+      'an attestation nobody signed',
+      attested('{"payloadType":"t","payload":"e30=","signatures":[]}'),
+      /signature/,
+    ],
   ]);
 
   inconsistent('SHA256SUMS')([
@@ -383,6 +495,20 @@ describe('parts that contradict each other are ARCHIVE_INCONSISTENT', () => {
     ],
   ]);
 
+  it.each([
+    ['nested as deep as may be', `{"a": ${'['.repeat(3999)}${']'.repeat(3999)}}`],
+    ['of the longest numbers', `{"a": [${'9'.repeat(131_072)}, -0.${'1'.repeat(16_383)}]}`],
+    ['as long as may be', longest(128)],
+    ['that is no object', '"text"'],
+    ['that is null', 'null'],
+  ])('accepts a payload %s', async (_, payload) => {
+    await expect(verdict(await event({ payload })())).resolves.toBeDefined();
+  });
+
+  it('accepts an event of a kind that a later Kilolock may write', async () => {
+    await expect(verdict(await event({ kind: 'state_renamed' })())).resolves.toBeDefined();
+  });
+
   it('tells nothing of the values it refuses', async () => {
     const bad = await manifest({ 'versions.0.created_at': 'hunter2' })();
     const error = await verdict(bad).catch((refusal: unknown) => refusal);
@@ -391,7 +517,7 @@ describe('parts that contradict each other are ARCHIVE_INCONSISTENT', () => {
   });
 
   it('accepts a tag of 64 characters beyond the basic plane, as PostgreSQL counts them', async () => {
-    await expect(verdict(await tags({ 'tags.0.tag': '🚀'.repeat(64) })())).resolves.toBeDefined();
+    await expect(verdict(await tags({ 'tags.3.tag': '🚀'.repeat(64) })())).resolves.toBeDefined();
   });
 
   it('accepts a tag of digits and a newline, as PostgreSQL does', async () => {
@@ -431,6 +557,16 @@ describe('changed bytes are ARCHIVE_CORRUPT', () => {
       'sums without their last newline',
       altered('SHA256SUMS', (d) => d.subarray(0, -1)),
       corrupt('SHA256SUMS'),
+    ],
+    [
+      'an attestation that is empty',
+      async () => repacked([...members, { name: 'attestation.dsse.json', data: Buffer.alloc(0) }]),
+      corrupt('attestation.dsse.json'),
+    ],
+    [
+      'an attestation that is no JSON',
+      async () => repacked([...members, { name: 'attestation.dsse.json', data: Buffer.from('x') }]),
+      corrupt('attestation.dsse.json'),
     ],
     ['a manifest that is not JSON', altered('manifest.json', () => '{'), corrupt('manifest.json')],
     [
@@ -521,7 +657,7 @@ describe('what is beyond a limit is ARCHIVE_TOO_LARGE', () => {
   const cases: [what: string, limits: Partial<ArchiveLimits>, member: string | null][] = [
     ['the file', { maxArchiveBytes: 500n }, null],
     ['the tar', { maxTotalBytes: 10_000n }, null],
-    ['a version', { maxMemberBytes: 2000 }, 'versions/9223372036854775806.tfstate.json'],
+    ['a version', { maxVersionBytes: 2000 }, 'versions/9223372036854775806.tfstate.json'],
     ['a metadata member', { maxMetadataBytes: 1000 }, 'manifest.json'],
     ['a line', { maxRecordBytes: 150 }, 'events.ndjson'],
     ['versions', { maxVersions: 3 }, 'manifest.json'],
@@ -529,6 +665,19 @@ describe('what is beyond a limit is ARCHIVE_TOO_LARGE', () => {
   ];
   it.each(cases)('%s', async (_, limits, member) => {
     await expect(verdict(archive, limits)).rejects.toMatchObject({ code: 'ARCHIVE_TOO_LARGE', member });
+  });
+
+  it('a version of 1 GiB, at its header: not a byte of it is read', async () => {
+    const name = 'versions/2.tfstate.json';
+    const header = patched(name, (block) => block.write('10000000000', 124)).subarray(
+      0,
+      headerOf(name) + 512,
+    );
+    await expect(verdict(header)).rejects.toMatchObject({
+      code: 'ARCHIVE_TOO_LARGE',
+      member: name,
+      message: expect.stringContaining('268435455'),
+    });
   });
 
   it('a bomb, of which no more is unpacked than the limits allow', async () => {
@@ -590,12 +739,18 @@ describe('what a later v1 may add', () => {
   });
 
   it('is an attestation behind the sums, handed on unverified with a warning', async () => {
-    const signed = [...members, { name: 'attestation.dsse.json', data: Buffer.from('{"payload": ""}') }];
+    const envelope = '{"payloadType": "t", "payload": "e30=", "signatures": [{"sig": "AA=="}], "novelty": 1}';
+    const signed = [...members, { name: 'attestation.dsse.json', data: Buffer.from(envelope) }];
     const { attestation, warnings } = await verdict(await repacked(signed));
-    expect(String(attestation)).toBe('{"payload": ""}');
+    expect(String(attestation)).toBe(envelope);
     expect(warnings).toEqual([expect.objectContaining({ code: 'ATTESTATION_NOT_VERIFIED' })]);
   });
 });
+
+/** An object as jsonb prints it, so many bytes short of the most a payload may have. */
+function longest(short: number): string {
+  return `{"a": "${'x'.repeat(4 * 1024 * 1024 - short - 9)}"}`;
+}
 
 /** A refusal whose message matches. */
 function matching(refusal: { code: string; member?: string; message: RegExp }): object {

@@ -148,7 +148,7 @@ test('more events and spans than one read takes are all there, in order', async 
   );
   await backend.database.pool.query(
     `insert into resources (tenant_id, state_id, address, mode, type, name, provider, attributes_hash, create_serial, delete_serial)
-     select tenant_id, id, 't.n[' || n || ']', 'managed', 't', 'n', 'p', 'h', 1, 2
+     select tenant_id, id, 't.n[' || n || ']', 'managed', 't', 'n', 'p', encode(sha256(n::text::bytea), 'hex'), 1, 2
      from states, generate_series(1, 2500) n where id = $1`,
     [stateId],
   );

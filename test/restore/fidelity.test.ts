@@ -1,7 +1,10 @@
+import { randomBytes } from 'node:crypto';
+import { readFile, writeFile } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { Caller } from '../../src/history/states.ts';
 import type { OperationRecord } from '../../src/operations/operation-records.ts';
 import { buildArchive, type SampleHistory } from '../archive/support/build-archive.ts';
+import { summed, takeApart, tarred, withMember } from '../archive/support/handmade.ts';
 import { temporaryDirectory } from '../archive/support/temporary-directory.ts';
 import {
   archivePath,
@@ -135,29 +138,76 @@ test('tags keep any name Kilolock stores, and NULL, empty and other descriptions
   expect(exported.archive?.historyDigest).toBe(written.historyDigest);
 });
 
-test.each([
-  ['a NUL', '{"note": "a\\u0000b"}'],
-  ['a lone surrogate', '{"note": "\\ud800"}'],
-  ['a number beyond numeric', '{"n": 1e200000}'],
-])(
-  'an event payload with %s, which PostgreSQL cannot hold, refuses the whole import',
-  async (_what, payload) => {
-    const path = inDirectory('payload.klstate');
+describe('an event that PostgreSQL cannot hold is refused by the dry run as by the import, in the same words', () => {
+  const EVENT_ID = '00000002-0000-4000-8000-000000000000';
+  test.each([
+    ['a NUL in its payload', '"payload":"[\\"\\\\u0000\\"]"', /payload: holds \\u0000/],
+    ['a lone surrogate in its payload', '"payload":"[\\"\\\\ud800\\"]"', /payload: .*surrogate/],
+    ['a number beyond numeric in its payload', '"payload":"[1e200000]"', /payload: .*digits/],
+    [
+      'a payload that unfolds to 590 MB',
+      `"payload":"[${'1e131000,'.repeat(4500)}0]"`,
+      /payload: has more than/,
+    ],
+    [
+      'a payload nested 5 000 deep',
+      `"payload":"${'['.repeat(5000)}${']'.repeat(5000)}"`,
+      /payload: is nested more than 4000 deep/,
+    ],
+    [
+      'a kind that no index holds',
+      `"kind":"${randomBytes(2000).toString('hex')}"`,
+      /kind: has more than 255/,
+    ],
+  ])('%s', async (_what, field, message) => {
+    const path = inDirectory('event.klstate');
     await buildArchive(
       {
         versions: [{ serial: 1n, rawState: emptyDocument(1n) }],
-        events: [{ kind: 'state_write', serial: 1n, payload }],
+        events: [{ kind: 'state_write', serial: 1n }],
       },
       path,
     );
+    const members = withMember(await takeApart(await readFile(path)), 'events.ndjson', (line) => {
+      const [name = ''] = field.split(':');
+      return String(line).replace(new RegExp(`${name}:"[^"]*"`), field.replaceAll('$', '$$$$'));
+    });
+    await writeFile(path, await tarred(summed(members)));
     const before = await countRows(backend.database, ['public']);
-    const refusal = await refusalOf(
-      runImport(backend, caller, path, { label: 'payload', allowSharedLineage: true }),
-    );
-    expect(refusal.code).toBe('ARCHIVE_INCONSISTENT');
+    const refusals = [];
+    for (const dryRun of [true, false]) {
+      refusals.push(
+        await refusalOf(
+          runImport(backend, caller, path, { label: 'event', allowSharedLineage: true, dryRun }),
+        ),
+      );
+    }
+    expect(refusals[0]).toEqual(refusals[1]);
+    expect(refusals[0]).toMatchObject({
+      code: 'ARCHIVE_INCONSISTENT',
+      message: expect.stringMatching(message),
+    });
+    expect(refusals[0]?.message).toMatch(new RegExp(`^events\\.ndjson line 1 \\(${EVENT_ID}\\): `));
+    expect(refusals[0]?.message).not.toContain('..');
     expect(await countRows(backend.database, ['public'])).toEqual(before);
-  },
-);
+  });
+});
+
+test.each([
+  ['nested 3 000 deep', `{"a": ${'['.repeat(3000)}${']'.repeat(3000)}}`],
+  ['of a number with every digit there can be', `{"n": ${'9'.repeat(131_072)}.${'1'.repeat(16_383)}}`],
+  ['that is null, as an empty map of Go is', 'null'],
+  ['of 4 MiB', `{"text": "${'x'.repeat(4 * 1024 * 1024 - 200)}"}`],
+])('an event with a payload %s comes back, marked, and leaves again', async (_what, payload) => {
+  const { operation, rows, exported } = await restore(`payload-${payload.length}`, {
+    versions: [{ serial: 1n, rawState: emptyDocument(1n) }],
+    events: [{ kind: 'state_write', serial: 1n, payload }],
+  });
+  const restored = rows.events?.find(({ kind }) => kind === 'state_write')?.payload ?? '';
+  expect(restored).toContain(`"restored_by_import": "${operation.id}"`);
+  expect(restored.length).toBeGreaterThan(payload.length);
+  expect(exported.error).toBeNull();
+});
 
 test('an event that a foreign archive ascribes to another import says which one brought it here', async () => {
   const { rows, operation } = await restore('hearsay', {
