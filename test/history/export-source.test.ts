@@ -104,7 +104,7 @@ test('an export changes nothing in the next one but export.json, and the sums wi
   expect(after?.map(({ name }) => name)).toEqual(before?.map(({ name }) => name));
 });
 
-test('lock, export and download events stay behind; every other event travels', async () => {
+test('locks, accesses and what is never a state’s stay behind; every other event travels', async () => {
   const { stateId } = await post(backend.database, caller, 'app', documents[0] ?? '');
   const kinds = [
     'lock_acquire',
@@ -112,6 +112,11 @@ test('lock, export and download events stay behind; every other event travels', 
     'lock_force_release',
     'state_export',
     'state_archive_download',
+    'state_support_access',
+    'rbac_grant_create',
+    'portal_tenant_create',
+    'tenant_lifecycle_update',
+    'tenantless',
     'state_archive',
     'state_restore',
     'tag.set',
@@ -133,8 +138,70 @@ test('lock, export and download events stay behind; every other event travels', 
     'state_restore',
     'state_write',
     'tag.set',
+    'tenantless',
   ]);
-  expect((await previewOf(stateId))?.eventCount).toBe(5);
+  expect((await previewOf(stateId))?.eventCount).toBe(6);
+});
+
+describe('a row that no archive can hold is refused by its name', () => {
+  let stateId: string;
+  beforeEach(async () => {
+    ({ stateId } = await post(backend.database, caller, 'app', documents[0] ?? ''));
+    await backend.database.pool.query(
+      `insert into state_version_tags (tenant_id, state_id, state_version_id, tag)
+       select tenant_id, id, current_version_id, 'release' from states where id = $1`,
+      [stateId],
+    );
+  });
+
+  const expectRefusal = async (message: RegExp) => {
+    const refusal = { name: 'HistoryInconsistentError', message: expect.stringMatching(message) };
+    await expect(archive(stateId, inDirectory('odd.klstate'))).rejects.toMatchObject(refusal);
+    return refusal;
+  };
+
+  test.each([
+    ['states', "created_at = '0044-03-15 12:00:00+00 BC'", /^The state .*created_at/],
+    ['states', "updated_at = 'infinity'", /^The state .*updated_at/],
+    ['state_versions', "created_at = '0044-03-15 12:00:00+00 BC'", /^The version of serial 1 .*created_at/],
+    ['state_versions', "created_at = '-infinity'", /^The version of serial 1 .*created_at/],
+    ['state_versions', 'serial = -1', /^The version of serial -1 .*serial/],
+    ['state_versions', "created_by = repeat('x', 1048577)", /^The version of serial 1 .*created_by/],
+    ['state_versions', "source = repeat('x', 40000000)", /^The texts of the state's versions/],
+    ['state_version_tags', "created_at = '10000-01-01 00:00:00+00'", /^Tag "release" .*created_at/],
+    ['state_version_tags', "updated_at = 'infinity'", /^Tag "release" .*updated_at/],
+    ['state_version_tags', "actor = repeat('x', 1048577)", /^Tag "release" .*actor/],
+    ['state_version_tags', "description = repeat('x', 40000000)", /^The texts of the state's tags/],
+    ['events', "created_at = 'infinity'", /^Event [0-9a-f-]{36} /],
+    ['events', "actor = repeat('x', 1048577)", /^Event [0-9a-f-]{36} /],
+    ['events', "kind = repeat('x', 256)", /^Event [0-9a-f-]{36} /],
+    ['resources', "created_at = 'infinity'", /^A resource row of "/],
+  ])('by preview and export: %s with %s', async (table, change, message) => {
+    await backend.database.pool.query(
+      `update ${table} set ${change} where ${table === 'states' ? 'id' : 'state_id'} = $1`,
+      [stateId],
+    );
+    const refusal = await expectRefusal(message);
+    await expect(previewOf(stateId)).rejects.toMatchObject(refusal);
+  });
+
+  test.each([
+    [
+      'events',
+      "payload = (repeat('[', 4001) || repeat(']', 4001))::jsonb",
+      /^Event [0-9a-f-]{36} .*4000 deep/,
+    ],
+    [
+      'events',
+      "payload = ('[' || repeat('1e131000, ', 40) || '0]')::jsonb",
+      /^Event [0-9a-f-]{36} .*payload has 5\d{6} bytes/,
+    ],
+    ['events', "kind = E'a\\nb'", /^Event [0-9a-f-]{36} .*kind has a control character/],
+    ['resources', "attributes_hash = 'h'", /^The resource row of ".*attributes_hash/],
+  ])('by the export: %s with %s', async (table, change, message) => {
+    await backend.database.pool.query(`update ${table} set ${change} where state_id = $1`, [stateId]);
+    await expectRefusal(message);
+  });
 });
 
 test('more events and spans than one read takes are all there, in order', async () => {
