@@ -2,6 +2,7 @@ import { resolve } from 'node:path';
 import { z } from 'zod';
 import type { CredentialPolicies } from './auth/kilolock-credentials.ts';
 import { OperatorError } from './base/operator-error.ts';
+import { trimEnd } from './base/text.ts';
 
 /**
  * What the process is told by its environment, read once at start-up. Every name the project reads is here and
@@ -32,8 +33,8 @@ export interface Config {
     readonly developmentKey: boolean;
     /** What Kilolock's own tokens may do besides reading, where no role grants it. */
     readonly policies: CredentialPolicies;
-    /** What the gateway proves itself with, or several parted by commas; null: nobody has to. A secret. */
-    readonly gatewaySecret: string | null;
+    /** What the gateway proves itself with, each by itself; none: nobody has to. */
+    readonly gatewaySecrets: readonly string[];
   };
   /** Whether `GET /playground` is served. */
   readonly playground: boolean;
@@ -58,7 +59,24 @@ const MEBIBYTE = 1024 * 1024;
 
 const bytes = z.coerce.number().int().positive().max(Number.MAX_SAFE_INTEGER);
 const flag = z.enum(['true', 'false', '1', '0', 'on', 'off']).transform((text) => /^(true|1|on)$/.test(text));
-const webUrl = z.url({ protocol: /^https?$/ }).transform((text) => text.replace(/\/+$/, ''));
+const webUrl = z
+  .url({ protocol: /^https?$/, error: 'expected http://… or https://…' })
+  // Links are built on one and requests made to the other: both would tell them to others, or fail.
+  .refine((text) => !hasCredentials(text), 'expected no user and password in it')
+  .transform((text) => trimEnd(text, '/'));
+// Whoever guesses one of them is the gateway, however long the others are.
+const gatewaySecrets = z
+  .string()
+  .transform((text) =>
+    text
+      .split(',')
+      .map((secret) => secret.trim())
+      .filter((secret) => secret !== ''),
+  )
+  .refine(
+    (secrets) => secrets.length > 0 && secrets.every((secret) => secret.length >= 16),
+    'expected at least 16 characters, in each when there are several parted by commas',
+  );
 
 /** A duration such as 15m, 24h or 7d, in seconds. */
 export const duration = z.string().transform((text, context) => {
@@ -92,7 +110,7 @@ const environment = z.object({
   ALLOW_TOKEN_IMPORT: flag.default(false),
   ALLOW_OWNER_EXPORT: flag.default(false),
   ALLOW_OWNER_IMPORT: flag.default(false),
-  GATEWAY_SECRET: z.string().min(16, 'expected at least 16 characters').optional(),
+  GATEWAY_SECRET: gatewaySecrets.optional(),
   PLAYGROUND: flag.optional(),
   INTROSPECTION: flag.optional(),
   ARCHIVE_RETENTION: duration.default(7 * 86400),
@@ -102,12 +120,17 @@ const environment = z.object({
 });
 
 /**
- * Reads the environment. An empty value counts as absent.
+ * Reads the environment. An empty value counts as absent. A name that is one letter off one of ours is taken for a slip:
+ * what it was meant to restrict would be open.
  *
  * @throws ConfigError naming every variable that cannot be used; values are not repeated, they may be secret.
  */
 export function readConfig(env: Readonly<Record<string, string | undefined>>): Config {
   const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== ''));
+  const misspelt = misspeltNames(Object.keys(given));
+  if (misspelt.length > 0) {
+    throw new ConfigError(`The environment cannot be used: ${misspelt.join('; ')}`);
+  }
   const parsed = environment.safeParse(given);
   if (!parsed.success) {
     const problems = parsed.error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`);
@@ -116,9 +139,10 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
   const value = parsed.data;
   const embedded = value.DATABASE_URL === undefined;
   const developmentKey = value.AUTH_DEV_KEY ?? embedded;
-  if (value.AUTH_JWKS_URL !== undefined && (!value.AUTH_ISSUER || !value.AUTH_AUDIENCE)) {
+  const absent = (['AUTH_JWKS_URL', 'AUTH_ISSUER', 'AUTH_AUDIENCE'] as const).filter((name) => !value[name]);
+  if (absent.length === 1 || absent.length === 2) {
     throw new ConfigError(
-      'The environment cannot be used: AUTH_JWKS_URL needs AUTH_ISSUER and AUTH_AUDIENCE beside it, else any token of that issuer would do',
+      `The environment cannot be used: AUTH_JWKS_URL, AUTH_ISSUER and AUTH_AUDIENCE tell together whose tokens are accepted, and ${absent.join(' and ')} is missing`,
     );
   }
   if (embedded && value.AUTH_JWKS_URL === undefined && !developmentKey) {
@@ -142,7 +166,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
         token: { dataPlaneExport: value.ALLOW_TOKEN_EXPORT, dataPlaneImport: value.ALLOW_TOKEN_IMPORT },
         owner: { export: value.ALLOW_OWNER_EXPORT, import: value.ALLOW_OWNER_IMPORT },
       },
-      gatewaySecret: value.GATEWAY_SECRET ?? null,
+      gatewaySecrets: value.GATEWAY_SECRET ?? [],
     },
     playground: value.PLAYGROUND ?? embedded,
     introspection: value.INTROSPECTION ?? value.PLAYGROUND ?? embedded,
@@ -151,4 +175,35 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
     maxArchiveBytes: value.MAX_ARCHIVE_BYTES,
     maxOperationsPerPrincipal: value.MAX_OPERATIONS_PER_PRINCIPAL,
   };
+}
+
+/** Names shorter than this are one letter off too many others. */
+const MIN_TELLING_LENGTH = 8;
+
+function misspeltNames(names: readonly string[]): string[] {
+  const ours = Object.keys(environment.shape);
+  return names
+    .filter((name) => !ours.includes(name))
+    .flatMap((name) => {
+      const meant = ours.find((our) => our.length >= MIN_TELLING_LENGTH && isOneLetterOff(name, our));
+      return meant === undefined ? [] : [`${name} is no variable of this service: ${meant} is`];
+    });
+}
+
+/** Whether one letter added, left out, changed, or exchanged with the next makes one text of the other. */
+function isOneLetterOff(one: string, other: string): boolean {
+  let start = 0;
+  while (start < one.length && one[start] === other[start]) start += 1;
+  let end = 0;
+  while (end < Math.min(one.length, other.length) - start && one.at(-1 - end) === other.at(-1 - end))
+    end += 1;
+  const middle = one.slice(start, one.length - end);
+  const otherMiddle = other.slice(start, other.length - end);
+  const isExchange = middle.length === 2 && middle === [...otherMiddle].reverse().join('');
+  return isExchange || Math.max(middle.length, otherMiddle.length) === 1;
+}
+
+function hasCredentials(url: string): boolean {
+  const parsed = URL.parse(url);
+  return parsed !== null && parsed.username + parsed.password !== '';
 }

@@ -49,7 +49,7 @@ export async function startService(
   database: KilolockDatabase,
   logger: Logger,
 ): Promise<Service> {
-  const schema = createSchema({ gatewayProofRequired: config.auth.gatewaySecret !== null });
+  const schema = createSchema({ gatewayProofRequired: config.auth.gatewaySecrets.length > 0 });
   const verifier = createCredentialVerifier({
     jwt: await jwtVerifier(config, logger),
     database,
@@ -84,7 +84,7 @@ export async function startService(
   const server = await createHttpServer<GraphqlContext>({
     schema,
     authenticate: (authorization) => verifier.verify(authorization),
-    isGateway: createGatewayProof(config.auth.gatewaySecret),
+    isGateway: createGatewayProof(config.auth.gatewaySecrets),
     createContext: (request) => createContext({ services, maxInlineUploadBytes, logger }, request),
     openDownload: (...link) => openArchive(services, ...link),
     isReady: () => isPrepared(database),

@@ -77,10 +77,14 @@ describe('each variable', () => {
 
   test.each([
     ['PORT', ['hunter2', '-1', '65536', '80.5']],
-    ['PUBLIC_URL', ['hunter2', 'ftp://hunter2.example.org', '//hunter2']],
+    [
+      'PUBLIC_URL',
+      ['hunter2', 'https://hunter2@states.example.org', 'ftp://hunter2.example.org', '//hunter2'],
+    ],
     ['DATABASE_URL', ['hunter2', 'mysql://root:hunter2@db/x']],
     ['LOG_LEVEL', ['hunter2', 'INFO']],
-    ['AUTH_JWKS_URL', ['hunter2', 'file:///hunter2']],
+    ['AUTH_JWKS_URL', ['hunter2', 'file:///hunter2', 'https://user:hunter2@id.example.org/jwks']],
+    ['GATEWAY_SECRET', ['hunter2', ',', 'hunter2,long-enough-to-be-one', 'long-enough-to-be-one, hunter2 ,']],
     ['AUTH_DEV_KEY', ['hunter2', 'yes']],
     ['PLAYGROUND', ['hunter2', 'TRUE']],
     ['ARCHIVE_RETENTION', ['hunter2', '7', '0d', '-1d', '1w', '1.5h', '7 d', '9999999999s']],
@@ -93,6 +97,29 @@ describe('each variable', () => {
       expect(line).not.toContain('hunter2');
     }
   });
+
+  test('of the gateway is a list, whose members are each by themselves', () => {
+    const { auth } = readConfig({ GATEWAY_SECRET: ' the-old-one-of-ours,the-next-one-of-ours, ' });
+    expect(auth.gatewaySecrets).toEqual(['the-old-one-of-ours', 'the-next-one-of-ours']);
+    expect(readConfig({}).auth.gatewaySecrets).toEqual([]);
+  });
+
+  test.each([
+    ['GATEWAY_SECRETS', 'GATEWAY_SECRET'],
+    ['GATEWAY_SECRE', 'GATEWAY_SECRET'],
+    ['AUTH_JKWS_URL', 'AUTH_JWKS_URL'],
+    ['AUTH_DEV_KAY', 'AUTH_DEV_KEY'],
+    ['MAX_ARCHIVE_BYTE', 'MAX_ARCHIVE_BYTES'],
+  ])('that is misspelt is told of, for what it was to restrict would be open: %s', (name, meant) => {
+    const line = refusal({ [name]: 'hunter2' });
+    expect(line).toContain(`${name} is no variable of this service: ${meant} is`);
+    expect(line).not.toContain('hunter2');
+  });
+
+  test.each(['POST', 'HOSTS', 'AUTH_TOKEN', 'DATABASE_URI_RO', 'MAX_OPERATIONS', 'GATEWAY_SECRET_FILE'])(
+    'of others is left alone: %s',
+    (name) => expect(readConfig({ [name]: 'x' })).toEqual(readConfig({})),
+  );
 
   test('that cannot be used is named beside every other one', () => {
     const line = refusal({ PORT: 'x', LOG_LEVEL: 'y', ARCHIVE_RETENTION: 'z' });
@@ -120,9 +147,16 @@ describe('the way tokens are verified', () => {
     });
   });
 
-  test('a key set without issuer and audience is refused, for any token of that issuer would do', () => {
+  test('a key set, its issuer and its audience are refused without each other', () => {
     const { AUTH_ISSUER, AUTH_AUDIENCE, AUTH_JWKS_URL } = JWKS;
-    for (const env of [{ AUTH_JWKS_URL }, { AUTH_JWKS_URL, AUTH_ISSUER }, { AUTH_JWKS_URL, AUTH_AUDIENCE }]) {
+    for (const env of [
+      { AUTH_JWKS_URL },
+      { AUTH_JWKS_URL, AUTH_ISSUER },
+      { AUTH_JWKS_URL, AUTH_AUDIENCE },
+      { AUTH_ISSUER, AUTH_AUDIENCE },
+      { AUTH_ISSUER },
+      { AUTH_AUDIENCE },
+    ]) {
       const line = refusal(env);
       for (const name of Object.keys(JWKS)) expect(line).toContain(name);
     }

@@ -1,4 +1,5 @@
 import { decodeProtectedHeader } from 'jose';
+import { trimEnd } from '../base/text.ts';
 
 /** What an `Authorization` header holds. It is a secret. */
 export type AuthorizationHeader =
@@ -20,8 +21,9 @@ export type AuthorizationHeader =
 export function parseAuthorization(value: string): AuthorizationHeader | null {
   // Beyond these no byte was sent; taking the low half of such a character would make two secrets equal.
   if (!/^[\x20-\xFF]*$/.test(value)) return null;
-  const [, scheme = '', credentials = ''] = /^(bearer|basic) +(.*?) *$/i.exec(value) ?? [];
-  if (credentials === '') return null;
+  const [before = '', scheme = ''] = /^(bearer|basic) +/i.exec(value) ?? [];
+  const credentials = trimEnd(value.slice(before.length), ' ');
+  if (scheme === '' || credentials === '') return null;
   if (scheme.toLowerCase() === 'bearer') {
     return { scheme: 'bearer', secret: Buffer.from(credentials, 'latin1') };
   }

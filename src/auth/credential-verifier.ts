@@ -35,6 +35,10 @@ export function createCredentialVerifier(options: {
   return {
     async verify(authorization) {
       if (authorization === undefined) return null;
+      // Not the same as none: whoever sends one means to be somebody.
+      if (authorization.trim() === '') {
+        throw new InvalidCredentialError('empty', 'The Authorization header is empty.');
+      }
       const header = parseAuthorization(authorization);
       if (header === null) throw new InvalidCredentialError('neither a bearer token nor a user and password');
       if (isJwtShaped(header.secret)) {

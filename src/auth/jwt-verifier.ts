@@ -17,15 +17,15 @@ export interface JwtVerifier {
 }
 
 /**
- * A credential was given and is not accepted. The message is one for every cause, so that a caller learns nothing by
- * trying; `reason` is for the log and never holds any part of the credential.
+ * A credential was given and is not accepted. The message is one for every cause that trying could teach something of;
+ * `reason` is for the log and never holds any part of the credential.
  */
 export class InvalidCredentialError extends Error {
   override readonly name = 'InvalidCredentialError';
   readonly reason: string;
 
-  constructor(reason: string) {
-    super('The credential is not valid.');
+  constructor(reason: string, message = 'The credential is not valid.') {
+    super(message);
     this.reason = reason;
   }
 }
@@ -109,7 +109,10 @@ function onlyKey(key: DevelopmentKey): JWTVerifyGetKey {
 function refusal(error: unknown): unknown {
   if (error instanceof ClaimsError) return new InvalidCredentialError(error.message);
   // A library error is not kept as the cause: it carries the token's claims.
-  if (error instanceof errors.JWTExpired) return new InvalidCredentialError('expired');
+  if (error instanceof errors.JWTExpired) {
+    // Told only to who holds a token that was good: its signature, issuer and audience are looked at first.
+    return new InvalidCredentialError('expired', 'The credential has expired.');
+  }
   if (error instanceof errors.JWTClaimValidationFailed) {
     return new InvalidCredentialError(`claim "${error.claim}": ${error.reason}`);
   }

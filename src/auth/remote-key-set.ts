@@ -21,6 +21,8 @@ export class KeySetUnavailableError extends Error {
 
 /** How long the issuer may take to answer, in milliseconds. */
 const TIMEOUT_MS = 5_000;
+/** The longest key set that is read, in bytes; a key with its certificates is a few thousand. */
+const MAX_KEY_SET_BYTES = 1024 * 1024;
 /** How long an unknown key id causes no other fetch after one that succeeded, in milliseconds. */
 const COOL_DOWN_MS = 30_000;
 /** How long nothing is fetched after a fetch that failed, in milliseconds. */
@@ -75,11 +77,38 @@ function fetchWithCoolDown(): FetchImplementation {
 
 const keySetBody = z.object({ keys: z.array(z.looseObject({})) });
 
-/** Receives the whole answer: an issuer that never ends it, or answers with something else, has failed as well. */
+/**
+ * Receives the whole answer: an issuer that never ends it, or answers with something else, has failed as well. Messages
+ * end in the log, and hold nothing of what was answered.
+ */
 async function fetchKeySet(...[url, options]: Parameters<FetchImplementation>): Promise<Response> {
   const response = await fetch(url, options);
-  if (response.status !== 200) throw new Error(`the answer has status ${response.status}`);
-  const body = keySetBody.safeParse(await response.json());
-  if (!body.success) throw new Error('the answer is no key set');
-  return Response.json(body.data);
+  try {
+    if (response.status !== 200) throw new Error(`the answer has status ${response.status}`);
+    const keySet = keySetBody.safeParse(parseJson(await receiveText(response)));
+    if (!keySet.success) throw new Error('the answer is no key set');
+    return Response.json(keySet.data);
+  } finally {
+    // Of an answer that is not wanted no more is received.
+    await response.body?.cancel().catch(() => undefined);
+  }
+}
+
+async function receiveText({ body }: Response): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const chunk of body ?? []) {
+    bytes += chunk.byteLength;
+    if (bytes > MAX_KEY_SET_BYTES) throw new Error(`the answer is longer than ${MAX_KEY_SET_BYTES} bytes`);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString('utf8');
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new Error('the answer is no JSON');
+  }
 }

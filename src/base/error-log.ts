@@ -11,7 +11,9 @@ export interface LoggedError {
 
 const MAX_MESSAGE_LENGTH = 500;
 const MAX_CAUSES = 4;
-const URL_CREDENTIALS = /([a-z][a-z0-9+.-]*:\/\/)[^\s/@]*@/gi;
+const URL_AUTHORITY = /:\/\/([^\s/]+)/g;
+// As libpq takes it, in a connection string of keywords or in a URL's query.
+const PASSWORD = /(password=)(?:'[^']*|[^\s&]*)/gi;
 const LINK_TOKEN = /([?&]token=)[^\s&"']*/gi;
 
 /**
@@ -57,11 +59,27 @@ function safeMessage(error: Error, code: string | undefined): string {
   const message = redactSecrets(error.message);
   // "Data exception" (PostgreSQL, appendix A): the messages quote the value. So do those of JSON.parse.
   const quotesValue = error instanceof SyntaxError || /^22[0-9A-Z]{3}$/.test(code ?? '');
-  if (quotesValue) return message.replace(/"[\s\S]*"/, '"…"');
-  return 'syscall' in error && 'path' in error ? message.replace(/'[\s\S]*'/, "'…'") : message;
+  if (quotesValue) return withoutQuoted(message, '"');
+  return 'syscall' in error && 'path' in error ? withoutQuoted(message, "'") : message;
+}
+
+/** A message without all that stands from its first quotation mark to its last. */
+function withoutQuoted(message: string, mark: string): string {
+  const first = message.indexOf(mark);
+  const last = message.lastIndexOf(mark);
+  return first === last ? message : `${message.slice(0, first + 1)}…${message.slice(last)}`;
+}
+
+/** Up to the last @: a password may hold others. */
+function withoutCredentials(found: string, authority: string): string {
+  const end = authority.lastIndexOf('@');
+  return end < 0 ? found : `://***${authority.slice(end)}`;
 }
 
 /** A text for the log without the credentials in URLs and the link tokens it holds. */
 export function redactSecrets(text: string): string {
-  return text.replace(URL_CREDENTIALS, '$1***@').replace(LINK_TOKEN, '$1***');
+  return text
+    .replace(URL_AUTHORITY, withoutCredentials)
+    .replace(PASSWORD, '$1***')
+    .replace(LINK_TOKEN, '$1***');
 }

@@ -84,11 +84,11 @@ export function createLoaders(caller: Caller, digests: DigestBudget): Loaders {
   const { db } = caller.database;
   const mayRead = may(caller, 'state.read');
   return {
-    stateById: byKey((ids) => findStatesById(db, caller, mayRead ? ids : []), null),
+    stateById: byId((ids) => findStatesById(db, caller, mayRead ? ids : [])),
     stateByLabel: new DataLoader<string, StateRecord | null>((labels) =>
       mayRead ? loadStatesByLabel(caller, labels) : Promise.resolve(labels.map(() => null)),
     ),
-    operationById: byKey((ids) => findOperations(db, caller, ids), null),
+    operationById: byId((ids) => findOperations(db, caller, ids)),
     operationPage: new DataLoader((pages) => loadOperationPages(caller, pages), {
       cacheKeyFn: (page) => `${page.stateId} ${operationPageKey(page)}`,
     }),
@@ -150,6 +150,17 @@ function rawStateLoader(db: Kysely<Database>): DataLoader<string, string | null>
 /** Drops what was read, after a mutation has written: the next read of the same request sees what is there now. */
 export function forgetReads(loaders: Loaders): void {
   for (const loader of Object.values(loaders)) loader.clearAll();
+}
+
+/** By ids that callers gave, in whichever case: a uuid is the same in both (RFC 9562, section 4). */
+function byId<Found>(
+  find: (ids: readonly string[]) => Promise<ReadonlyMap<string, Found>>,
+): DataLoader<string, Found | null> {
+  return new DataLoader(async (given) => {
+    const ids = given.map((id) => id.toLowerCase());
+    const found = await find(ids);
+    return ids.map((id) => found.get(id) ?? null);
+  });
 }
 
 function byKey<Found, Missing>(

@@ -1,7 +1,7 @@
 import { GraphQLError } from 'graphql';
 import type { Logger } from 'pino';
 import { mayIn, ownEnvironment, type Principal } from '../auth/principal.ts';
-import { isStorableText } from '../base/text.ts';
+import { isVisibleText } from '../base/text.ts';
 import { DigestBudget } from '../history/digest-budget.ts';
 import { type Caller, may } from '../history/states.ts';
 import type { OpenEnvironment } from '../operations/environments.ts';
@@ -84,9 +84,9 @@ function reasonOf(
   if (!mayIn(principal, 'state.support', namespace)) return null;
   const reason = scope?.reason?.trim() ?? '';
   if (reason === '' && isOwn) return null;
-  if (reason === '' || reason.length > MAX_REASON_LENGTH || !isStorableText(reason)) {
+  if (reason === '' || reason.length > MAX_REASON_LENGTH || !isVisibleText(reason)) {
     throw badUserInput(
-      `Support gives scope.reason, 1 to ${MAX_REASON_LENGTH} characters, for an environment that is not its own.`,
+      `Support gives scope.reason, 1 to ${MAX_REASON_LENGTH} characters on one line, all of them seen, for an environment that is not its own.`,
     );
   }
   return reason;

@@ -175,7 +175,7 @@ async function authenticate(
     if (error instanceof InvalidCredentialError) {
       request.scope.logger.info({ reason: error.reason }, 'credential refused');
       throw new HttpError(401, 'UNAUTHENTICATED', error.message, {
-        'www-authenticate': 'Bearer error="invalid_token"',
+        'www-authenticate': `Bearer error="invalid_token", error_description="${error.message}"`,
       });
     }
     if (error instanceof KeySetUnavailableError) {

@@ -73,10 +73,10 @@ export function maskError(
  */
 function withoutValues(message: string): string {
   return message
-    .replace(/^(Variable "\$\w+" got )invalid value [\s\S]*$/, '$1an invalid value.')
-    .replace(/^(Argument "\w+" has )invalid value [\s\S]*$/, '$1an invalid value.')
+    .replace(/^(Variable "\$\w+" got )invalid value [\s\S]*/, '$1an invalid value.')
+    .replace(/^(Argument "\w+" has )invalid value [\s\S]*/, '$1an invalid value.')
     .replace(/^Value "[^"]*" (does not exist in "\w+" enum\.)/, 'The value $1')
-    .replace(/^(Expected value of type "[^"]+"), found [\s\S]*$/, '$1.')
-    .replace(/^((?:Enum )?"?\w+"? cannot represent [^:]*): [\s\S]*$/, '$1.')
-    .replace(/\b(String|BlockString|Int|Float|Comment) "[\s\S]*$/, '$1.');
+    .replace(/^(Expected value of type "[^"]+"), found [\s\S]*/, '$1.')
+    .replace(/^((?:Enum )?"?\w+"? cannot represent [^:]*): [\s\S]*/, '$1.')
+    .replace(/\b(String|BlockString|Int|Float|Comment) "[\s\S]*/, '$1.');
 }

@@ -78,15 +78,19 @@ function problemsOf(
 }
 
 /** Messages of coerceInputValue about the shape of an input; the others quote values. */
-const SHAPE_MESSAGE =
-  /^(Expected non-nullable type "[^"]+" not to be null|Expected type "\w+" to be an object|Field "\w+" of required type "[^"]+" was not provided|Field "\w{1,64}" is not defined by type "\w+").*$/s;
+const SHAPE_MESSAGES = [
+  /^Expected non-nullable type "[^"]+" not to be null/,
+  /^Expected type "\w+" to be an object/,
+  /^Field "\w+" of required type "[^"]+" was not provided/,
+  /^Field "\w{1,64}" is not defined by type "\w+"/,
+];
 
 function expectation(
   root: GraphQLInputType,
   path: readonly (string | number)[],
   error: CoercionError,
 ): string {
-  if (SHAPE_MESSAGE.test(error.message)) return error.message;
+  if (SHAPE_MESSAGES.some((shape) => shape.test(error.message))) return error.message;
   const type = typeAt(root, path);
   if (isEnumType(type)) {
     return `expected one of ${type

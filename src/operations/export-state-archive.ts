@@ -3,6 +3,7 @@ import { ARCHIVE_FILE_EXTENSION, ARCHIVE_FORMAT } from '../archive/format.ts';
 import type { ArchivedState, ArchivedVersion } from '../archive/model.ts';
 import { type WrittenArchive, writeArchive } from '../archive/writer.ts';
 import { present } from '../base/invariant.ts';
+import { trimEnd } from '../base/text.ts';
 import { utcTimeOf } from '../base/time.ts';
 import { inTransaction } from '../database/connection.ts';
 import { openExportSource } from '../history/export-source.ts';
@@ -178,10 +179,8 @@ const MAX_STEM_BYTES = 200;
 
 /** A file name that any system takes, made of the label and the serial the archive ends at. */
 function fileNameOf({ label, currentSerial }: ArchivedState): string {
-  const stem = label
-    .normalize('NFC')
-    .replace(/[^\p{L}\p{N}._-]+/gu, '-')
-    .replace(/^[.-]+|[.-]+$/g, '');
+  const plain = label.normalize('NFC').replace(/[^\p{L}\p{N}._-]+/gu, '-');
+  const stem = trimEnd(plain.replace(/^[.-]+/, ''), '.-');
   // Takes whole characters only.
   const { read } = new TextEncoder().encodeInto(stem, new Uint8Array(MAX_STEM_BYTES));
   return `${stem.slice(0, read) || 'state'}-${currentSerial}${ARCHIVE_FILE_EXTENSION}`;

@@ -1,4 +1,5 @@
 import { type Kysely, sql } from 'kysely';
+import { isVisibleText } from '../base/text.ts';
 import type { Database } from '../database/types.ts';
 import { possibleNames, type StateNamespace, selectStates, storedName } from '../history/namespace.ts';
 import { RestoreRefusedError } from './errors.ts';
@@ -17,7 +18,7 @@ const MAX_LABEL_BYTES = 1024;
  * The destination a label stands for.
  *
  * Kilolock itself accepts any name (data model 1.13); what is refused here could not be addressed afterwards: nothing
- * at all, white space at an end (its HTTP interface trims it), control characters, and an empty, `.` or `..` segment.
+ * at all, white space at an end (its HTTP interface trims it), characters that are not seen, and an empty, `.` or `..` segment.
  *
  * @throws RestoreRefusedError INVALID_INPUT.
  */
@@ -33,7 +34,8 @@ function problemOfLabel(label: string): string | null {
   if (label === '') return 'is empty';
   if (Buffer.byteLength(label) > MAX_LABEL_BYTES) return `is longer than ${MAX_LABEL_BYTES} bytes`;
   if (label.trim() !== label) return 'begins or ends with white space';
-  if (!label.isWellFormed() || /\p{Cc}/u.test(label)) return 'holds a control character';
+  if (!isVisibleText(label))
+    return 'holds a character that is not seen, such as a control or a zero width space';
   if (label.split('/').some((segment) => ['', '.', '..'].includes(segment))) {
     return 'has an empty, "." or ".." segment';
   }

@@ -516,7 +516,6 @@ describe('which verifier a credential goes to', () => {
   });
 
   test.each([
-    '',
     'Bearer',
     'Bearer ',
     'Bearer  ',
@@ -531,6 +530,13 @@ describe('which verifier a credential goes to', () => {
     'Bearer a\nb',
   ])('is none, and nobody is let in, when the header cannot be read: %j', async (value) => {
     expect(await outcomeOf(value, OWNERS)).toBe('refused: neither a bearer token nor a user and password');
+  });
+});
+
+test.each(['', ' ', '\t'])('an empty header is not none, and says so: %j', async (authorization) => {
+  await expect(verify(authorization)).rejects.toMatchObject({
+    name: 'InvalidCredentialError',
+    message: 'The Authorization header is empty.',
   });
 });
 

@@ -3,7 +3,7 @@ import { createGatewayProof } from '../../src/auth/gateway-secret.ts';
 
 describe('the gateway’s secret', () => {
   test('proves that a request came through the gateway, and nothing else does', () => {
-    const isProof = createGatewayProof('correct horse');
+    const isProof = createGatewayProof(['correct horse']);
     expect(isProof('correct horse')).toBe(true);
     for (const given of [
       undefined,
@@ -20,7 +20,7 @@ describe('the gateway’s secret', () => {
   });
 
   test('may be several while one is replaced, each good by itself and not together', () => {
-    const isProof = createGatewayProof('old, new,');
+    const isProof = createGatewayProof(['old', 'new']);
     expect(['old', 'new', '', ',', 'old, new', 'old, new,'].map(isProof)).toEqual([
       ...[true, true],
       ...[false, false, false, false],
@@ -28,10 +28,6 @@ describe('the gateway’s secret', () => {
   });
 
   test('that is not set is proven by nothing', () => {
-    expect([undefined, '', 'null'].map(createGatewayProof(null))).toEqual([false, false, false]);
-  });
-
-  test.each(['', ' ', ',', ' , '])('is refused when there is none in it: %j', (secrets) => {
-    expect(() => createGatewayProof(secrets)).toThrow(RangeError);
+    expect([undefined, '', 'null'].map(createGatewayProof([]))).toEqual([false, false, false]);
   });
 });

@@ -97,7 +97,9 @@ async function refusalOf(token: string, verifier = verifierOf()): Promise<string
   const outcome = await verifier.verify(token).catch((error: unknown) => error);
   if (!(outcome instanceof InvalidCredentialError))
     throw new Error(`not refused: ${JSON.stringify(outcome)}`);
-  expect(outcome.message).toBe('The credential is not valid.');
+  expect(outcome.message).toBe(
+    outcome.reason === 'expired' ? 'The credential has expired.' : 'The credential is not valid.',
+  );
   return outcome.reason;
 }
 
@@ -170,6 +172,21 @@ describe('the times of a token', () => {
     const beyond = await developmentToken({ exp: NOW_SECONDS - 30 });
     expect((await verifierOf().verify(within)).subject).toBe('user-1');
     expect(await refusalOf(beyond)).toBe('expired');
+  });
+
+  test('are told of when they are over, to whom the token was given alone', async () => {
+    const token = await developmentToken({ exp: NOW_SECONDS - 3600 });
+    expect(await refusalOf(token)).toBe('expired');
+    const forged = await new SignJWT({
+      iss: DEVELOPMENT_ISSUER,
+      aud: DEVELOPMENT_AUDIENCE,
+      sub: 'user-1',
+      exp: 1,
+    })
+      .setProtectedHeader({ alg: 'EdDSA', kid: developmentKey.keyId })
+      .sign(generateKeyPairSync('ed25519').privateKey);
+    expect(await refusalOf(forged)).toBe('ERR_JWS_SIGNATURE_VERIFICATION_FAILED');
+    expect(await refusalOf(await developmentToken({ exp: 1, aud: 'another' }))).toContain('aud');
   });
 
   test('must include an expiry', async () => {
@@ -290,6 +307,12 @@ describe('the claims of a token', () => {
       { scopes: new Set(['state.read', 'state.export']) },
     ],
     ['an empty scope', { scope: '' }, { scopes: new Set() }],
+    ['a name that is spelt with a joiner', { name: 'می\u200cخواهم' }, { actor: 'می\u200cخواهم' }],
+    [
+      'states parted by the space alone',
+      { states: 'a\u00a0b c\td' },
+      { statePatterns: ['a\u00a0b', 'c\td'] },
+    ],
     ['a name before an email', { name: 'Ada', email: 'ada@example.com' }, { actor: 'Ada' }],
     [
       'an email before the subject',
@@ -319,6 +342,16 @@ describe('the claims of a token', () => {
     ['a scope that is a number', { scope: 7 }, 'scope'],
     ['a scope that is null', { scope: null }, 'scope'],
     ['two scopes in one item', { scope: ['state.read state.export'] }, 'scope'],
+    ['a subject with a zero width space', { sub: 'ali\u200bce' }, 'sub'],
+    ['a subject written from right to left', { sub: '\u202eecila' }, 'sub'],
+    ['a subject with a joiner', { sub: 'ali\u200dce' }, 'sub'],
+    ['a subject on two lines', { sub: 'alice\u2028bob' }, 'sub'],
+    ['a subject of 257 characters', { sub: 'a'.repeat(257) }, 'sub'],
+    ['a name written from right to left', { name: 'Ada \u202e' }, 'name'],
+    ['a name of joiners', { name: '\u200d' }, 'name'],
+    ['scopes parted by what looks like a space', { scope: 'openid\u00a0state.export' }, 'scope'],
+    ['scopes parted by a tab', { scope: 'openid\tstate.export' }, 'scope'],
+    ['scopes parted by an ideographic space', { scope: 'openid\u3000state.export' }, 'scope'],
     ['a workspace alone', { workspace: 'ws_1' }, 'workspace'],
     ['an environment alone', { environment: 'env_1' }, 'environment'],
     ['a workspace that reaches into another', { workspace: 'ws_1/env_2', environment: 'env_1' }, 'workspace'],

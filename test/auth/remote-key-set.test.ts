@@ -6,7 +6,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, jest, tes
 import { errors, type JWTVerifyGetKey } from 'jose';
 import { createRemoteKeySet, KeySetUnavailableError } from '../../src/auth/remote-key-set.ts';
 
-type Answer = (response: ServerResponse) => void;
+type Answer = (response: ServerResponse) => unknown;
 
 let server: Server;
 let url: string;
@@ -131,6 +131,39 @@ describe('an issuer that is out', () => {
       expect(await outcomeOf(keys, 'one')).toBe('found');
     },
   );
+
+  test.each<[name: string, answer: Answer, reason: string]>([
+    ['is no JSON', body(200, 'SECRET'), 'the answer is no JSON'],
+    ['is no key set', body(200, '{"SECRET":1}'), 'the answer is no key set'],
+    ['has another status', body(418, 'SECRET'), 'the answer has status 418'],
+  ])('is logged without what it answered, when that %s', async (_name, outage, reason) => {
+    answer = outage;
+    const keys = createRemoteKeySet(url);
+    const told: unknown[] = [];
+    try {
+      await keys({ alg: 'EdDSA', kid: 'one' }, { payload: '', signature: '' });
+    } catch (error) {
+      told.push((error as KeySetUnavailableError).reason);
+    }
+    expect(told).toEqual([reason]);
+  });
+
+  test('is not listened to beyond a mebibyte', async () => {
+    let sent = 0;
+    const hungUp = Promise.withResolvers<void>();
+    answer = async (response) => {
+      response.on('close', hungUp.resolve);
+      response.writeHead(200).write('{"keys":[');
+      while (!response.destroyed) {
+        sent += 65_536;
+        if (!response.write(' '.repeat(65_536)))
+          await Promise.race([once(response, 'drain'), hungUp.promise]);
+      }
+    };
+    expect(await outcomeOf(createRemoteKeySet(url), 'one')).toBe('unavailable');
+    await hungUp.promise;
+    expect(sent).toBeLessThan(64 * 1024 * 1024);
+  });
 
   test('hinders no token of a key that is known, for 10 minutes', async () => {
     const keys = createRemoteKeySet(url);

@@ -26,6 +26,19 @@ test('rows, queries, passwords and link tokens stay out', () => {
 });
 
 test.each([
+  ['postgresql://app:SEC@RET@db/kilolock', 'postgresql://***@db/kilolock'],
+  [
+    'postgresql://db/kilolock?password=SECRET&sslmode=prefer',
+    'postgresql://db/kilolock?password=***&sslmode=prefer',
+  ],
+  ["host=db password='SEC RET' dbname=kilolock", "host=db password=***' dbname=kilolock"],
+  ['host=db password=SECRET dbname=kilolock', 'host=db password=*** dbname=kilolock'],
+  ['https://id.example.org/a@b', 'https://id.example.org/a@b'],
+])('a password stays out, however an address holds it: %s', (address, logged) => {
+  expect(describeError(new Error(`cannot use ${address}`)).message).toBe(`cannot use ${logged}`);
+});
+
+test.each([
   [
     'PostgreSQL quotes a value',
     Object.assign(new Error('invalid input syntax for type bigint: "SEC"RET"'), { code: '22P02' }),

@@ -138,6 +138,18 @@ describe('one batch of references', () => {
     expect(entities).toEqual([null, null, null]);
   });
 
+  test('is found by its id in whichever case', async () => {
+    const { entities } = await resolve([
+      { __typename: 'StateArchive', id: own.toUpperCase() },
+      { __typename: 'StateArchive', id: own },
+    ]);
+    const network = expect.objectContaining({ name: 'prod/network' });
+    expect(entities).toEqual([network, network]);
+    const query = 'query ($id: ID!) { stateArchiveOperation(id: $id) { id } }';
+    const { data } = await service.ask(query, { variables: { id: operation.toUpperCase() } });
+    expect(data).toEqual({ stateArchiveOperation: { id: operation } });
+  });
+
   test('is not spoiled by a reference that names nothing a database could hold', async () => {
     const { entities, errors } = await resolve([
       { __typename: 'StateArchive', id: 'not-a-uuid' },

@@ -300,7 +300,18 @@ describe('support, with a reason', () => {
 });
 
 describe('support without a reason', () => {
-  const REASONS = [undefined, null, '', ' \t\n', 'x'.repeat(501), 'nul\0', '\ud800'];
+  const REASONS = [
+    undefined,
+    null,
+    '',
+    ' \t\n',
+    'x'.repeat(501),
+    'nul\0',
+    '\ud800',
+    'two\nlines',
+    'hid\u200bden',
+    '\u202eecnedicni',
+  ];
 
   test.each(REASONS)(
     '(%j) is refused in an environment that is not its own, and reads and writes nothing',

@@ -26,7 +26,9 @@ describe('who calls', () => {
   test('is never guessed from a credential that is not valid: 401, and no context', async () => {
     const answer = await query(server, { query: '{ hello }' }, { authorization: 'Bearer stolen-token' });
     expect(answer.status).toBe(401);
-    expect(answer.headers['www-authenticate']).toBe('Bearer error="invalid_token"');
+    expect(answer.headers['www-authenticate']).toBe(
+      'Bearer error="invalid_token", error_description="The credential is not valid."',
+    );
     expect(answer.json).toEqual({
       errors: [
         {

@@ -390,7 +390,9 @@ describe('before a byte of the body is read', () => {
   test('an invalid credential is refused with 401', async () => {
     const answer = await answerToHead({ ...multipartHeaders, authorization: 'Bearer stolen' });
     expect(answer).toMatch(/^HTTP\/1.1 401 /);
-    expect(answer).toMatch(/^www-authenticate: Bearer error="invalid_token"\r$/m);
+    expect(answer).toMatch(
+      /^www-authenticate: Bearer error="invalid_token", error_description="The credential is not valid."\r$/m,
+    );
   });
 
   test('a client that is still sending, and wants the connection closed, gets to read why it is refused', async () => {

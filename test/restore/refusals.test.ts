@@ -222,6 +222,9 @@ test.each([
   ['climbs', '../up'],
   ['stands still', 'a/./b'],
   ['has a control character', 'tab\there'],
+  ['has a zero width space', 'prod\u200b/network'],
+  ['is written from right to left', 'prod/\u202ekrowten'],
+  ['has a line separator', 'prod\u2028network'],
   ['is longer than 1024 bytes', 'é'.repeat(513)],
   ['is no Unicode', '\ud800'],
 ])('a label that %s cannot be restored under', async (_what, label) => {

@@ -1,0 +1,50 @@
+import { globSync, readFileSync } from 'node:fs';
+import { expect, test } from '@jest/globals';
+import { parseSync } from '@swc/core';
+import { isSafe } from 'redos-detector';
+
+const ROOT = new URL('../../', import.meta.url);
+/** What only a laptop needs, and what reads the page of an installed package, meets no text of a caller. */
+const BESIDE = ['src/development/', 'src/http/playground-routes.ts'];
+
+interface Expression {
+  readonly file: string;
+  readonly pattern: string;
+  readonly flags: string;
+}
+
+function* expressionsIn(file: string, node: unknown): Generator<Expression> {
+  if (typeof node !== 'object' || node === null) return;
+  if ('type' in node && node.type === 'RegExpLiteral') {
+    yield { ...(node as unknown as Expression), file };
+  }
+  for (const below of Object.values(node)) yield* expressionsIn(file, below);
+}
+
+const files = globSync('src/**/*.ts', { cwd: ROOT }).filter(
+  (file) => !BESIDE.some((path) => file.startsWith(path)),
+);
+const expressions = files.flatMap((file) => {
+  const text = readFileSync(new URL(file, ROOT), 'utf8');
+  return [...expressionsIn(file, parseSync(text, { syntax: 'typescript', target: 'es2024' }))];
+});
+
+test('the regular expressions of the service are found', () => {
+  expect(expressions.length).toBeGreaterThan(40);
+  for (const file of files) {
+    expect([file, /\bnew RegExp\(|\bRegExp\(/.test(readFileSync(new URL(file, ROOT), 'utf8'))]).toEqual([
+      file,
+      false,
+    ]);
+  }
+});
+
+test('every regular expression takes time in proportion to the text, whatever the text', () => {
+  const slow = expressions.filter(({ pattern, flags }) => !isSafe(new RegExp(pattern, flags)).safe);
+  expect(slow.map(({ file, pattern }) => `${file}: ${pattern}`)).toEqual([]);
+});
+
+test.each(['^(bearer|basic) +(.*?) *$', '[.-]+$', '([a-z]+:)[^@]*@'])(
+  'one that takes more is noticed: %s',
+  (pattern) => expect(isSafe(new RegExp(pattern)).safe).toBe(false),
+);
