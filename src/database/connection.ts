@@ -1,5 +1,6 @@
 import { type Expression, Kysely, PostgresDialect, type RawBuilder, sql } from 'kysely';
 import pg from 'pg';
+import { commit } from './commit.ts';
 import type { Database } from './types.ts';
 
 /** A PostgreSQL database and the pool of connections to it. */
@@ -130,7 +131,10 @@ export async function withSession<T>(
  * - `read-only-snapshot`: REPEATABLE READ READ ONLY. Every statement sees the database as it was at the first one.
  * - `read-write`: READ COMMITTED.
  *
- * @throws TransactionRolledBackError when `work` succeeded though one of its statements had failed.
+ * A connection that is lost during COMMIT is no failure when the transaction turns out to be committed.
+ *
+ * @throws TransactionRolledBackError when `work` succeeded though one of its statements had failed; CommitUndecidedError
+ *   when nobody can tell whether the transaction was committed.
  */
 export function inTransaction<T>(
   database: KilolockDatabase,
@@ -145,10 +149,12 @@ export function inTransaction<T>(
         : 'begin isolation level read committed read write',
     );
     const result = await work(session);
-    // A reader may stop in the middle of a COPY and discard the session: it has nothing to commit.
-    if (mode === 'read-only-snapshot' && session.discarded) return result;
-    const { command } = await client.query('commit');
-    if (command === 'ROLLBACK') throw new TransactionRolledBackError();
+    if (mode === 'read-only-snapshot') {
+      // A reader has nothing to commit: it may stop in the middle of a COPY and discard the session, or lose it now.
+      if (!session.discarded) await client.query('commit').catch((error) => session.discard(error));
+      return result;
+    }
+    if ((await commit(database.pool, client)) === 'ROLLBACK') throw new TransactionRolledBackError();
     return result;
   });
 }

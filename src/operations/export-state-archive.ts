@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { ARCHIVE_FILE_EXTENSION, ARCHIVE_FORMAT } from '../archive/format.ts';
 import type { ArchivedState, ArchivedVersion } from '../archive/model.ts';
-import { type WrittenArchive, writeArchive } from '../archive/writer.ts';
+import { type ArchiveContents, type WrittenArchive, writeArchive } from '../archive/writer.ts';
 import { present } from '../base/invariant.ts';
 import { trimEnd } from '../base/text.ts';
 import { utcTimeOf } from '../base/time.ts';
@@ -11,17 +11,21 @@ import { recordDigests } from '../history/history.ts';
 import { findStatesById, findStatesByLabel, may, type StateRecord } from '../history/states.ts';
 import type { Destination } from '../restore/destination.ts';
 import { objectKeyOf } from './archive-store.ts';
-import { insertOperation, markSucceeded } from './operation-records.ts';
+import { insertOperation, markSucceeded, type OperationEnd } from './operation-records.ts';
 import type { JobContext } from './operation-runner.ts';
 import { type ArchiveServices, auditDetails, type CallerRequest, TOOL } from './services.ts';
-import { admitOperation, type OperationOptions, startOperation } from './start-operation.ts';
-import { insertStateEvent } from './state-events.ts';
+import {
+  admitOperation,
+  type OperationOptions,
+  type StartedOperation,
+  startOperation,
+} from './start-operation.ts';
+import { insertStateEvent, stateUnlocked } from './state-events.ts';
 import { stateNotFound } from './user-error.ts';
 
 /**
  * Starts an export of the state the caller knows by `label`, or finds the one the idempotency key stands for.
  *
- * @returns the operation's id.
  * @throws RequestRefusedError when the state is not visible to the caller, or the options cannot be used.
  */
 export async function exportStateArchive(
@@ -29,13 +33,13 @@ export async function exportStateArchive(
   request: CallerRequest,
   label: string,
   options: OperationOptions,
-): Promise<string> {
+): Promise<StartedOperation> {
   const { db } = request.caller.database;
   if (!may(request.caller, 'state.export')) throw stateNotFound();
   const state = (await findStatesByLabel(db, request.caller, [label])).get(label);
   if (state === undefined) throw stateNotFound();
   const admission = await admitOperation(services, request, 'EXPORT', options, { stateId: state.id });
-  if (!admission.isNew) return admission.operationId;
+  if (!admission.isNew) return admission.started;
   const id = randomUUID();
   return startOperation(
     services,
@@ -53,23 +57,21 @@ export async function exportStateArchive(
     options,
     {
       job: (context) => runExport(services, request, id, state.id, context),
-      onEnd: async () => {},
+      onEnd: (end) => removeUnless(services, id, end),
     },
   );
 }
 
 /**
- * Exports a history that is about to be replaced, as an operation of its own, and waits for it. The caller holds the state
- * row locked, so that the history does not change meanwhile.
- *
- * @returns the operation's id.
+ * Exports a history that is about to be replaced, as an operation of its own, and waits for it. The state is not locked: it
+ * is for the caller to find out, by the digest, whether the history is still the same when it replaces it.
  */
 export async function exportReplacedState(
   services: ArchiveServices,
   request: CallerRequest,
   stateId: string,
   { label, name }: Destination,
-): Promise<string> {
+): Promise<{ readonly operationId: string; readonly historyDigest: string }> {
   const { database } = request.caller;
   const operation = {
     id: randomUUID(),
@@ -82,79 +84,110 @@ export async function exportReplacedState(
     idempotency: null,
   } as const;
   await insertOperation(database.db, request.caller, operation);
-  await services.runner.runWithin(database, operation, (context) =>
-    runExport(services, request, operation.id, stateId, context),
-  );
-  return operation.id;
+  let historyDigest = '';
+  await services.runner.runWithin(database, operation, {
+    job: async (context) => {
+      const exported = await writeStateArchive(services, request, operation.id, stateId, context);
+      historyDigest = exported.written.historyDigest;
+      await recordExport(services, request, operation.id, exported);
+    },
+    onEnd: (end) => removeUnless(services, operation.id, end),
+  });
+  return { operationId: operation.id, historyDigest };
 }
 
+/** Removes the archive of an export that failed. One that may have succeeded keeps it: housekeeping asks its record later. */
+async function removeUnless(
+  { store }: ArchiveServices,
+  operationId: string,
+  end: OperationEnd,
+): Promise<void> {
+  if (end === 'failed') await store.remove(objectKeyOf(operationId));
+}
+
+/** Both halves of an export. */
 async function runExport(
   services: ArchiveServices,
   request: CallerRequest,
   operationId: string,
   stateId: string,
-  { signal, report }: JobContext,
+  context: JobContext,
 ): Promise<void> {
-  const { store, retentionSeconds } = services;
-  const { database } = request.caller;
-  const objectKey = objectKeyOf(operationId);
-  try {
-    const { state, versions, tags, written } = await inTransaction(
-      database,
-      'read-only-snapshot',
-      async (session) => {
-        const record = (await findStatesById(session.db, request.caller, [stateId])).get(stateId);
-        if (record === undefined) throw stateNotFound();
-        const contents = await openExportSource(session, record, exportRecordOf(request, record));
-        report({ versionsTotal: BigInt(contents.versions.length) });
-        const written = await writeArchive(contents, store.pathOf(objectKey), {
-          signal,
-          onProgress: ({ versions, bytes }) => report({ versionsDone: BigInt(versions), bytesDone: bytes }),
-        });
-        return { ...contents, written };
-      },
-    );
-    await inTransaction(database, 'read-write', async ({ db }) => {
-      await recordDigests(db, digestRows(versions, written));
-      await insertStateEvent(db, {
-        tenantId: request.caller.namespace.tenantId,
-        kind: 'state_export',
-        stateId,
-        versionId: state.currentVersionId,
-        actor: request.caller.principal.actor,
-        payload: {
-          outcome: 'succeeded',
-          archive_format: ARCHIVE_FORMAT,
-          archive_digest: written.sha256,
-          archive_id: operationId,
-          history_digest: written.historyDigest,
-          versions: versions.length,
-          tags: tags.length,
-          current_serial: String(state.currentSerial),
-          label: state.label,
-          ...auditDetails(request),
-        },
-      });
-      await markSucceeded(db, operationId, {
-        stateId,
-        archive: {
-          sha256: written.sha256,
-          sizeBytes: written.sizeBytes,
-          historyDigest: written.historyDigest,
-          fileName: fileNameOf(state),
-          objectKey,
-        },
-        report: null,
-        versions: versions.length,
-        rawBytes: written.rawBytes,
-        retentionSeconds,
-        replacedOperationId: null,
-      });
+  const exported = await writeStateArchive(services, request, operationId, stateId, context);
+  await recordExport(services, request, operationId, exported);
+}
+
+/** An archive that was written, and the history in it. */
+interface ExportedState extends Pick<ArchiveContents, 'state' | 'versions' | 'tags'> {
+  readonly written: WrittenArchive;
+}
+
+async function writeStateArchive(
+  { store }: ArchiveServices,
+  request: CallerRequest,
+  operationId: string,
+  stateId: string,
+  { signal, report }: JobContext,
+): Promise<ExportedState> {
+  return inTransaction(request.caller.database, 'read-only-snapshot', async (session) => {
+    const record = (await findStatesById(session.db, request.caller, [stateId])).get(stateId);
+    if (record === undefined) throw stateNotFound();
+    const contents = await openExportSource(session, record, exportRecordOf(request, record));
+    report({ versionsTotal: BigInt(contents.versions.length) });
+    const written = await writeArchive(contents, store.pathOf(objectKeyOf(operationId)), {
+      signal,
+      onProgress: ({ versions, bytes }) => report({ versionsDone: BigInt(versions), bytesDone: bytes }),
     });
-  } catch (error) {
-    await store.remove(objectKey);
-    throw error;
-  }
+    return { ...contents, written };
+  });
+}
+
+/** Puts an export on record: the digests it found, the event, and the operation's success, all or none. */
+async function recordExport(
+  { retentionSeconds }: ArchiveServices,
+  request: CallerRequest,
+  operationId: string,
+  { state, versions, tags, written }: ExportedState,
+): Promise<void> {
+  const { database, namespace, principal } = request.caller;
+  await stateUnlocked(database.db, state.id);
+  await inTransaction(database, 'read-write', async ({ db }) => {
+    await recordDigests(db, digestRows(versions, written));
+    await insertStateEvent(db, {
+      tenantId: namespace.tenantId,
+      kind: 'state_export',
+      stateId: state.id,
+      versionId: state.currentVersionId,
+      actor: principal.actor,
+      payload: {
+        outcome: 'succeeded',
+        archive_format: ARCHIVE_FORMAT,
+        archive_digest: written.sha256,
+        archive_id: operationId,
+        history_digest: written.historyDigest,
+        versions: versions.length,
+        tags: tags.length,
+        current_serial: String(state.currentSerial),
+        label: state.label,
+        ...auditDetails(request),
+      },
+    });
+    await markSucceeded(db, operationId, {
+      stateId: state.id,
+      archive: {
+        sha256: written.sha256,
+        sizeBytes: written.sizeBytes,
+        historyDigest: written.historyDigest,
+        fileName: fileNameOf(state),
+        objectKey: objectKeyOf(operationId),
+      },
+      report: null,
+      versions: versions.length,
+      rawBytes: written.rawBytes,
+      retentionSeconds,
+      replacedOperationId: null,
+    });
+  });
 }
 
 function exportRecordOf({ caller }: CallerRequest, state: StateRecord) {

@@ -10,7 +10,12 @@ import { exportReplacedState } from './export-state-archive.ts';
 import { markSucceeded, type Success } from './operation-records.ts';
 import type { JobContext } from './operation-runner.ts';
 import { type ArchiveServices, auditDetails, type CallerRequest } from './services.ts';
-import { admitOperation, type OperationOptions, startOperation } from './start-operation.ts';
+import {
+  admitOperation,
+  type OperationOptions,
+  type StartedOperation,
+  startOperation,
+} from './start-operation.ts';
 import { RequestRefusedError } from './user-error.ts';
 
 /** What to restore, and under which name. */
@@ -34,7 +39,6 @@ export interface ReceivedFile {
 /**
  * Starts a restore, or finds the one the idempotency key stands for. The file is removed when it is over.
  *
- * @returns the operation's id.
  * @throws RequestRefusedError, RestoreRefusedError or ArchiveError when it is refused before there is an operation: not
  *   a row is written then.
  * @throws NotPermittedError when the caller's state patterns do not cover the destination.
@@ -44,7 +48,7 @@ export async function importStateArchive(
   request: CallerRequest,
   file: ReceivedFile,
   input: ImportRequest,
-): Promise<string> {
+): Promise<StartedOperation> {
   let isTakenOver = false;
   const removeFile = () => rm(file.path, { force: true });
   try {
@@ -64,7 +68,7 @@ export async function importStateArchive(
       allowSharedLineage: input.allowSharedLineage,
       dryRun: input.dryRun,
     });
-    if (!admission.isNew) return admission.operationId;
+    if (!admission.isNew) return admission.started;
 
     const { state } = await readManifest(file.path, services.limits);
     const destination = destinationOf(request.caller.namespace, input.label ?? state.label);
@@ -72,7 +76,7 @@ export async function importStateArchive(
     await findPlace(request.caller.database.db, { ...input, destination }, state);
 
     const id = randomUUID();
-    const startedId = await startOperation(
+    const started = await startOperation(
       services,
       request,
       {
@@ -91,8 +95,8 @@ export async function importStateArchive(
         onEnd: removeFile,
       },
     );
-    isTakenOver = startedId === id;
-    return startedId;
+    isTakenOver = started.id === id;
+    return started;
   } finally {
     if (!isTakenOver) await removeFile();
   }
@@ -157,7 +161,9 @@ async function runImport(
     eventDetails: auditDetails(request),
     onProgress: noteProgress,
     archiveReplaced: async (replaced) => {
-      replacedOperationId = await exportReplacedState(services, request, replaced.id, destination);
+      const kept = await exportReplacedState(services, request, replaced.id, destination);
+      replacedOperationId = kept.operationId;
+      return kept.historyDigest;
     },
     beforeCommit: ({ db }) =>
       markSucceeded(db, id, { ...success, stateId: plan.placement.stateId, replacedOperationId }),

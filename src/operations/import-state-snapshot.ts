@@ -1,3 +1,5 @@
+import { CommitUndecidedError } from '../database/commit.ts';
+import { isConnectionLost } from '../database/errors.ts';
 import { destinationOf } from '../restore/destination.ts';
 import { appendSnapshot, SNAPSHOT_SOURCES, type SnapshotSource } from '../restore/snapshot.ts';
 import { refuseUncovered } from './destination-permission.ts';
@@ -19,11 +21,26 @@ export async function importStateSnapshot(
 ): Promise<{ stateId: string; serial: bigint }> {
   const destination = destinationOf(caller.namespace, label);
   refuseUncovered(caller, label, 'REFUSE');
-  return appendSnapshot(caller.database, destination, {
-    document,
-    source: snapshotSource(source),
-    actor: caller.principal.actor,
-  });
+  const snapshot = { document, source: snapshotSource(source), actor: caller.principal.actor };
+  try {
+    return await appendSnapshot(caller.database, destination, snapshot);
+  } catch (error) {
+    if (error instanceof CommitUndecidedError) throw interrupted(error, UNKNOWN_OUTCOME);
+    if (isConnectionLost(error)) throw interrupted(error, 'Nothing was written; ask again.');
+    throw error;
+  }
+}
+
+const UNKNOWN_OUTCOME =
+  "Whether the version was written is not known: look at the state's versions before you ask again.";
+
+function interrupted(cause: unknown, outcome: string): RequestRefusedError {
+  const error = new RequestRefusedError(
+    'OPERATION_INTERRUPTED',
+    `The connection to the database was lost. ${outcome}`,
+  );
+  error.cause = cause;
+  return error;
 }
 
 function snapshotSource(given: string | null): SnapshotSource {

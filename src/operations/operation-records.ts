@@ -75,6 +75,7 @@ const LEASE_SECONDS = 60;
 
 const lease = sql<string>`clock_timestamp() + make_interval(secs => ${LEASE_SECONDS})`;
 const now = sql<string>`clock_timestamp()`;
+const hasLapsed = sql<boolean>`coalesce(operation.lease_until < ${now}, false)`;
 
 /** Records an operation as PENDING; false when the caller used the idempotency key before. */
 export async function insertOperation(
@@ -139,22 +140,26 @@ export async function countAtWork(db: Kysely<Database>, { principal, namespace }
   return Number(count);
 }
 
-/** The operation a caller's idempotency key stands for, and the fingerprint of the request it was first used with. */
+/**
+ * The operation a caller's idempotency key stands for, and the fingerprint of the request it was first used with. One that
+ * is given up, here at the latest, stands for nothing any more.
+ */
 export async function findByIdempotencyKey(
   db: Kysely<Database>,
   { principal, namespace }: Caller,
   kind: OperationKind,
   key: string,
 ): Promise<{ id: string; fingerprint: Buffer } | null> {
-  const row = await db
-    .selectFrom('state_archive.operation')
+  const query = db
+    .selectFrom('state_archive.operation as operation')
     .where('tenant_id', '=', namespace.tenantId)
     .where('subject', '=', principal.subject)
     .where('kind', '=', kind)
     .where('idempotency_key', '=', key)
-    .select(['id', 'request_fingerprint as fingerprint'])
-    .executeTakeFirst();
-  return row === undefined ? null : { id: row.id, fingerprint: row.fingerprint ?? Buffer.alloc(0) };
+    .select(['id', 'status', 'request_fingerprint as fingerprint', hasLapsed.as('hasLapsed')]);
+  const row = await query.executeTakeFirst();
+  const stands = row && (await giveUpLapsed(db, [row])) ? await query.executeTakeFirst() : row;
+  return stands === undefined ? null : { id: stands.id, fingerprint: stands.fingerprint ?? Buffer.alloc(0) };
 }
 
 /** Notes that work on an operation has begun. */
@@ -167,7 +172,7 @@ export async function markRunning(db: Kysely<Database>, id: string): Promise<voi
     .execute();
 }
 
-/** Notes how far operations are, and that their process is alive. */
+/** Notes how far operations are, and that their process is alive. What was given up stays so. Waits for no lock. */
 export async function renewLeases(
   db: Kysely<Database>,
   progress: ReadonlyMap<string, OperationRecord['progress']>,
@@ -185,9 +190,11 @@ export async function renewLeases(
       ${rows.map(([, now]) => String(now.bytesDone))}::bigint[],
       ${rows.map(([, now]) => now.bytesTotal?.toString() ?? null)}::bigint[]
     ) as now (id, versions_done, versions_total, bytes_done, bytes_total)
-    where operation.id = now.id and operation.status in ('PENDING', 'RUNNING')
-      -- What was told to be interrupted stays so.
-      and operation.lease_until >= ${now}
+    where operation.status in ('PENDING', 'RUNNING') and operation.lease_until >= ${now}
+      -- A record that is locked is being settled, and nobody else touches it.
+      and operation.id = now.id and operation.id in (
+        select id from state_archive.operation where id = any(${rows.map(([id]) => id)}::uuid[])
+        for no key update skip locked)
   `.execute(db);
 }
 
@@ -249,45 +256,115 @@ export async function markSucceeded(db: Kysely<Database>, id: string, success: S
   }
 }
 
+/** Failures after which the same request may succeed: the idempotency key they came with is free again. */
+const WORTH_ASKING_AGAIN: readonly UserErrorCode[] = ['INTERNAL', 'OPERATION_INTERRUPTED', 'STATE_LOCKED'];
+
 /**
  * Records that an operation failed, and why: in its own row, and as an event among Kilolock's, `state_export` or
- * `state_import` with the outcome `failed`. A failed import has no state to be an event of.
+ * `state_import` with the outcome `failed`. A failed import has no state to be an event of; nor has an export of a state
+ * whose row somebody holds locked, which is not waited for.
+ *
+ * @param options.onlyLapsed leaves an operation alone whose process is heard of.
+ * @returns false when there was nothing to record: the operation has ended already, or its record is held by a transaction
+ *   that is about to settle it.
  */
-export async function markFailed(db: Kysely<Database>, id: string, error: UserError): Promise<void> {
-  await sql`
+export async function markFailed(
+  db: Kysely<Database>,
+  id: string,
+  error: UserError,
+  options: { readonly onlyLapsed: boolean } = { onlyLapsed: false },
+): Promise<boolean> {
+  const isKeyFree = WORTH_ASKING_AGAIN.includes(error.code);
+  const { rows } = await sql`
     with failed as (
       update state_archive.operation
       set status = 'FAILED', finished_at = ${now}, lease_until = null,
         error_code = ${error.code}, error_message = ${error.message},
-        error_path = ${error.path === null ? null : [...error.path]}::text[]
-      where id = ${id} and status in ('PENDING', 'RUNNING')
+        error_path = ${error.path === null ? null : [...error.path]}::text[],
+        idempotency_key = case when ${isKeyFree}::boolean then null else idempotency_key end
+      where id = (
+        select id from state_archive.operation
+        where id = ${id} and status in ('PENDING', 'RUNNING')
+          and (not ${options.onlyLapsed}::boolean or lease_until < ${now})
+        for no key update skip locked)
       returning *
+    ), event as (
+      insert into events (tenant_id, kind, state_id, actor, payload)
+      select tenant_id, case kind when 'EXPORT' then 'state_export' else 'state_import' end,
+        (select states.id from states where states.id = failed.state_id for key share skip locked), actor,
+        jsonb_strip_nulls(jsonb_build_object(
+          'outcome', 'failed', 'error', error_code, 'archive_id', id, 'archive_digest', encode(archive_sha256, 'hex'),
+          'label', state_label, 'principal', subject, 'request_id', request_id, 'reason', support_reason))
+      from failed
     )
-    insert into events (tenant_id, kind, state_id, actor, payload)
-    select tenant_id, case kind when 'EXPORT' then 'state_export' else 'state_import' end,
-      (select states.id from states where states.id = failed.state_id), actor,
-      jsonb_strip_nulls(jsonb_build_object(
-        'outcome', 'failed', 'error', error_code, 'archive_id', id, 'archive_digest', encode(archive_sha256, 'hex'),
-        'label', state_label, 'principal', subject, 'request_id', request_id, 'reason', support_reason))
-    from failed
+    select id from failed
   `.execute(db);
+  return rows.length > 0;
+}
+
+/** What became of an operation: settled for good, or not known yet. */
+export type OperationEnd = 'succeeded' | 'failed' | 'undecided';
+
+/**
+ * Records a failure unless the record knows better: a COMMIT that was never answered may have succeeded. While a
+ * transaction holds the record, nothing is decided.
+ */
+export async function settleFailure(
+  db: Kysely<Database>,
+  id: string,
+  error: UserError,
+): Promise<OperationEnd> {
+  if (await markFailed(db, id, error)) return 'failed';
+  const row = await db
+    .selectFrom('state_archive.operation')
+    .where('id', '=', id)
+    .select('status')
+    .executeTakeFirst();
+  switch (row?.status) {
+    case 'SUCCEEDED':
+    case 'EXPIRED':
+      return 'succeeded';
+    case 'PENDING':
+    case 'RUNNING':
+      return 'undecided';
+    default:
+      return 'failed';
+  }
 }
 
 const INTERRUPTED: UserError = {
   code: 'OPERATION_INTERRUPTED',
-  message: 'The process that ran the operation ended before it did. Nothing was written; ask again.',
+  message:
+    'The process that ran the operation was not heard of for a minute, and the operation was given up. Nothing was written; ask again.',
   path: null,
 };
 
 /** Gives up the operations whose process has not been heard of for the length of a lease. */
 export async function failInterrupted(db: Kysely<Database>): Promise<void> {
-  const lost = await db
-    .selectFrom('state_archive.operation')
+  const lapsed = await db
+    .selectFrom('state_archive.operation as operation')
     .where('status', 'in', ['PENDING', 'RUNNING'])
     .where('lease_until', '<', now)
-    .select('id')
+    .select(['id', 'status', hasLapsed.as('hasLapsed')])
     .execute();
-  for (const { id } of lost) await markFailed(db, id, INTERRUPTED);
+  await giveUpLapsed(db, lapsed);
+}
+
+/** Gives up those whose process has not been heard of. Returns whether there was one. */
+async function giveUpLapsed(
+  db: Kysely<Database>,
+  operations: readonly {
+    readonly id: string;
+    readonly status: OperationStatus;
+    readonly hasLapsed: boolean;
+  }[],
+): Promise<boolean> {
+  let gaveUp = false;
+  for (const { id, status, hasLapsed } of operations) {
+    if (!hasLapsed || (status !== 'PENDING' && status !== 'RUNNING')) continue;
+    if (await markFailed(db, id, INTERRUPTED, { onlyLapsed: true })) gaveUp = true;
+  }
+  return gaveUp;
 }
 
 /** Marks the exports whose archive is past its time. */
@@ -303,11 +380,10 @@ export async function expireArchives(db: Kysely<Database>): Promise<void> {
 
 /** Which of these exports have ended and keep no archive. Ids that are on no record here are left alone. */
 export async function findArchivesToRemove(db: Kysely<Database>, ids: readonly string[]): Promise<string[]> {
-  const wellFormed = ids.filter(isUuid);
-  if (wellFormed.length === 0) return [];
   const rows = await db
     .selectFrom('state_archive.operation')
-    .where('id', 'in', wellFormed)
+    // One parameter: a statement takes 65 535 of them.
+    .where(sql<boolean>`id = any(${ids.filter(isUuid)}::uuid[])`)
     .where('status', 'not in', ['PENDING', 'RUNNING', 'SUCCEEDED'])
     .select('id')
     .execute();
@@ -462,7 +538,7 @@ function selectOperations(db: Kysely<Database>) {
       'operation.error_code as errorCode',
       'operation.error_message as errorMessage',
       'operation.error_path as errorPath',
-      sql<boolean>`coalesce(operation.lease_until < ${now}, false)`.as('isInterrupted'),
+      hasLapsed.as('hasLapsed'),
       sql<boolean>`coalesce(operation.expires_at <= ${now}, false)`.as('isExpired'),
     ]);
 }
@@ -497,7 +573,10 @@ async function readVisible(
         named.where(sql<boolean>`starts_with(operation.state_name, ${namespace.namePrefix})`),
       ),
   );
-  const records = (await query.execute()).map((row) => toRecord(row, labelOf(namespace, row.stateName)));
+  let rows = await query.execute();
+  // What is told is what is on record: an operation that nobody works on any more is given up before.
+  if (await giveUpLapsed(db, rows)) rows = await query.execute();
+  const records = rows.map((row) => toRecord(row, labelOf(namespace, row.stateName)));
   return records.filter((record) => mayAddressState(principal, record.label));
 }
 
@@ -525,18 +604,13 @@ function toRecord(row: OperationRow, label: string): OperationRecord {
     archive: archiveOf(row),
     report: row.report === null ? null : readReport(row.report),
     replacedOperationId: row.replacedOperationId,
-    error: hasLostItsProcess(row) ? INTERRUPTED : errorOf(row),
+    error: errorOf(row),
   };
 }
 
-/** What a record says of itself may be out of date until it is swept; what is told of it never is. */
-function statusOf(row: OperationRow): OperationStatus {
-  if (hasLostItsProcess(row)) return 'FAILED';
-  return row.status === 'SUCCEEDED' && row.isExpired ? 'EXPIRED' : row.status;
-}
-
-function hasLostItsProcess({ status, isInterrupted }: OperationRow): boolean {
-  return (status === 'PENDING' || status === 'RUNNING') && isInterrupted;
+/** The record may not have been swept yet. */
+function statusOf({ status, isExpired }: OperationRow): OperationStatus {
+  return status === 'SUCCEEDED' && isExpired ? 'EXPIRED' : status;
 }
 
 function archiveOf({

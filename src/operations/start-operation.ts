@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { isStorableText } from '../base/text.ts';
+import { inTransaction } from '../database/connection.ts';
 import type { OperationKind } from '../database/types.ts';
 import type { Caller } from '../history/states.ts';
 import {
@@ -12,7 +13,7 @@ import {
 } from './operation-records.ts';
 import type { OperationWork } from './operation-runner.ts';
 import type { ArchiveServices, CallerRequest } from './services.ts';
-import { RequestRefusedError } from './user-error.ts';
+import { RequestRefusedError, type UserError } from './user-error.ts';
 
 const MAX_WAIT_SECONDS = 25;
 const MAX_KEY_LENGTH = 255;
@@ -25,10 +26,17 @@ export interface OperationOptions {
   readonly idempotencyKey: string | null;
 }
 
+/** An operation that was asked for, as far as its caller waited. */
+export interface StartedOperation {
+  readonly id: string;
+  /** What it ended with, when its record does not say so, because the database cannot be asked; else null. */
+  readonly failure: UserError | null;
+}
+
 /** A request that is new, or the operation that the same request started before. */
 export type Admission =
   | { readonly isNew: true; readonly idempotency: Idempotency | null }
-  | { readonly isNew: false; readonly operationId: string };
+  | { readonly isNew: false; readonly started: StartedOperation };
 
 /**
  * Checks the options, and looks the idempotency key up. An operation found by it is waited for as the caller asked.
@@ -63,15 +71,14 @@ export async function admitOperation(
   const idempotency = { key, fingerprint };
   const operationId = await findEarlier(caller, kind, idempotency);
   if (operationId === null) return { isNew: true, idempotency };
-  await services.runner.wait(operationId, waitSeconds * 1000);
-  return { isNew: false, operationId };
+  const failure = await services.runner.wait(operationId, waitSeconds * 1000);
+  return { isNew: false, started: { id: operationId, failure } };
 }
 
 /**
  * Records an operation, starts its job, and waits for its end as long as the caller asked.
  *
- * @returns the operation's id; that of the earlier one, and nothing was started, when the same request came in twice at
- *   the same moment.
+ * @returns the operation; the earlier one, and nothing was started, when the same request came in twice at the same moment.
  * @throws RequestRefusedError IDEMPOTENCY_KEY_REUSED when the key came in with another request at the same moment;
  *   TOO_MANY_OPERATIONS when as many of the caller are pending or running in the environment as one may have.
  */
@@ -81,7 +88,7 @@ export async function startOperation(
   operation: NewOperation,
   options: OperationOptions,
   work: OperationWork,
-): Promise<string> {
+): Promise<StartedOperation> {
   const { runner } = services;
   let { id } = operation;
   if (await recordWithinLimit(caller, operation, services.maxOperationsPerPrincipal)) {
@@ -92,8 +99,8 @@ export async function startOperation(
     if (earlier === null) throw new Error(`Operation ${id} could not be recorded.`);
     id = earlier;
   }
-  await runner.wait(id, options.waitSeconds * 1000);
-  return id;
+  const failure = await runner.wait(id, options.waitSeconds * 1000);
+  return { id, failure };
 }
 
 /**
@@ -103,7 +110,7 @@ export async function startOperation(
  * @returns false when the idempotency key is taken.
  */
 async function recordWithinLimit(caller: Caller, operation: NewOperation, maximum: number): Promise<boolean> {
-  return caller.database.db.transaction().execute(async (db) => {
+  return inTransaction(caller.database, 'read-write', async ({ db }) => {
     await lockAdmission(db, caller);
     if (!(await insertOperation(db, caller, operation))) return false;
     // The new one is among them.

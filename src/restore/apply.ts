@@ -5,12 +5,14 @@ import { ARCHIVE_FORMAT } from '../archive/format.ts';
 import type { ArchivedEvent, ArchivedVersion } from '../archive/model.ts';
 import { type DatabaseSession, inTransaction, type KilolockDatabase } from '../database/connection.ts';
 import { type CopyValue, copyIntoTable } from '../database/copy.ts';
-import { isUniqueViolation, isUnstorableValue } from '../database/errors.ts';
+import { isLockTimeout, isUniqueViolation, isUnstorableValue } from '../database/errors.ts';
 import { digestHistory, readHistories, recordMissingDigests } from '../history/history.ts';
 import { readStateDocument } from '../terraform/document.ts';
 import { alreadyExists } from './destination.ts';
+import { RestoreRefusedError } from './errors.ts';
 import { rewriteEventPayload } from './event-payload.ts';
 import { deriveOutputs } from './outputs.ts';
+import type { ReplacedState } from './overwrite.ts';
 import { type Claimant, claimPlace } from './placement.ts';
 import type { RestorePlan } from './plan.ts';
 import { refuseOverQuota } from './quota.ts';
@@ -22,6 +24,12 @@ import { spansOf } from './span-rows.ts';
 export interface RestoreRecord extends Claimant {
   /** What the event says beside the facts of the archive, such as the principal and the request. */
   readonly eventDetails: Readonly<Record<string, string | null>>;
+  /**
+   * Archives the history that will be replaced, before the transaction begins; what it throws ends the restore.
+   *
+   * @returns the digest of the history in the archive: only just that history is replaced.
+   */
+  readonly archiveReplaced: (replaced: ReplacedState) => Promise<string>;
   /** Called with each raw state that was sent to the database. */
   readonly onProgress: (progress: { versions: number; bytes: bigint }) => void;
   /** The last work of the transaction: when it fails, nothing was restored. */
@@ -50,12 +58,21 @@ export async function applyRestore(
   plan: RestorePlan,
   record: RestoreRecord,
 ): Promise<void> {
-  const restore = new Restore(plan, record);
+  const { replaced } = plan.placement;
+  const replacedDigest = replaced?.current ? await record.archiveReplaced(replaced) : null;
+  const restore = new Restore(plan, record, replacedDigest);
   try {
     await inTransaction(database, 'read-write', (session) => restore.run(session));
   } catch (error) {
     if (isUniqueViolation(error, 'states_tenant_name_key')) {
       throw alreadyExists(plan.placement.destination, 'since a moment ago', error);
+    }
+    if (isLockTimeout(error)) {
+      throw new RestoreRefusedError(
+        'STATE_LOCKED',
+        `The state ${JSON.stringify(plan.placement.destination.label)} is held by another transaction, or another restore of its lineage is at work. Nothing was touched; try again when that is over.`,
+        { inputPath: ['name'], cause: error },
+      );
     }
     if (isUnstorableValue(error)) {
       throw new ArchiveError(
@@ -71,6 +88,8 @@ export async function applyRestore(
 class Restore {
   readonly #plan: RestorePlan;
   readonly #record: RestoreRecord;
+  /** The digest of the history that goes, as it was archived; null when none goes. */
+  readonly #replacedDigest: string | null;
   readonly #tenantId: string;
   readonly #stateId: string;
   /** New version ids by serial. */
@@ -78,9 +97,10 @@ class Restore {
   /** New version ids by archived id. */
   readonly #versionIdsBySource: ReadonlyMap<string, string>;
 
-  constructor(plan: RestorePlan, record: RestoreRecord) {
+  constructor(plan: RestorePlan, record: RestoreRecord, replacedDigest: string | null) {
     this.#plan = plan;
     this.#record = record;
+    this.#replacedDigest = replacedDigest;
     this.#tenantId = plan.placement.destination.namespace.tenantId;
     this.#stateId = plan.placement.stateId;
     const pairs = plan.archive.manifest.versions.map(
@@ -94,7 +114,10 @@ class Restore {
     const { placement, request, archive, managedInstances } = this.#plan;
     const { state } = archive.manifest;
     const currentVersionId = this.#versionIdOf(state.currentSerial);
-    await claimPlace(session.db, placement, request, state, currentVersionId, this.#record);
+    await claimPlace(session.db, placement, request, state, currentVersionId, {
+      ...this.#record,
+      replacedDigest: this.#replacedDigest,
+    });
     await refuseOverQuota(session.db, placement.destination.namespace, managedInstances, this.#stateId);
     await this.#insertVersions(session);
     await this.#insertTags(session);

@@ -1,6 +1,6 @@
 import { type Kysely, sql } from 'kysely';
 import type { Database } from '../database/types.ts';
-import { HistoryInconsistentError } from '../history/history.ts';
+import { digestHistory, HistoryInconsistentError, isDigested, readHistories } from '../history/history.ts';
 import { possibleNames, StateAmbiguousError, selectStates } from '../history/namespace.ts';
 import type { Destination } from './destination.ts';
 import { RestoreRefusedError } from './errors.ts';
@@ -26,7 +26,8 @@ export interface OverwriteConfirmation {
 /**
  * Finds the state to overwrite, when it is just what the caller confirmed and nothing is at work on it.
  *
- * @param options.lock locks the row until the end of the transaction: Kilolock's writers wait for it (data model 2.5).
+ * @param options.lock locks the row until the end of the transaction. FOR UPDATE, since a run or a reservation is begun
+ *   beside the row, and only its foreign key waits for the lock: what is not at work when the lock is had cannot begin.
  * @throws RestoreRefusedError CONFIRMATION_MISMATCH, STATE_NOT_FOUND, STATE_NOT_ACTIVE, STALE_DESTINATION or STATE_LOCKED.
  */
 export async function findReplaced(
@@ -46,8 +47,7 @@ export async function findReplaced(
   const [state, twin] = await selectStates(db, namespace)
     .where('name', 'in', possibleNames(namespace, label))
     .select(['id', 'lifecycle_status as lifecycleStatus', 'current_version_id as currentVersionId'])
-    // Not FOR UPDATE: the export of the old history has to be able to refer to the row meanwhile.
-    .$if(options.lock, (query) => query.forNoKeyUpdate())
+    .$if(options.lock, (query) => query.forUpdate())
     .execute();
   if (twin !== undefined) throw new StateAmbiguousError(label);
   if (state === undefined) {
@@ -80,6 +80,24 @@ export function staleDestination({ label }: Destination, how: string): RestoreRe
     `The state ${JSON.stringify(label)} ${how}. Look at it again. Nothing was touched.`,
     { inputPath: ['expectedCurrentSerial'] },
   );
+}
+
+/**
+ * Compares the history that is about to go, to its last version and tag, with the one that was archived.
+ *
+ * @param archivedDigest the history digest of the archive.
+ * @throws RestoreRefusedError STALE_DESTINATION.
+ */
+export async function refuseChangedHistory(
+  db: Kysely<Database>,
+  destination: Destination,
+  stateId: string,
+  archivedDigest: string,
+): Promise<void> {
+  const history = (await readHistories(db, [stateId])).get(stateId);
+  // A version without a digest on record is one that the archive does not hold.
+  if (history && isDigested(history) && digestHistory(history).historyDigest === archivedDigest) return;
+  throw staleDestination(destination, 'was changed since its history was archived to be replaced');
 }
 
 /** @throws HistoryInconsistentError when there are versions, but none the pointer stands at: they could not be exported. */

@@ -11,7 +11,13 @@ import {
   refuseSharedLineage,
   refuseTakenName,
 } from './destination.ts';
-import { clearReplacedHistory, findReplaced, type ReplacedState, staleDestination } from './overwrite.ts';
+import {
+  clearReplacedHistory,
+  findReplaced,
+  type ReplacedState,
+  refuseChangedHistory,
+  staleDestination,
+} from './overwrite.ts';
 
 /** What to do about a destination that is taken. */
 export type ConflictPolicy =
@@ -87,16 +93,14 @@ export async function findPlace(
 export interface Claimant {
   readonly actor: string;
   readonly operationId: string;
-  /** Called with the row locked and the old history still there; what it throws ends the restore. */
-  readonly archiveReplaced: (replaced: ReplacedState) => Promise<void>;
 }
 
 /**
- * Takes the place: inserts the state row, or locks the one there is, has its history archived, and clears it. Checks
- * everything again that may have changed since {@link findPlace}. A taken name comes out as PostgreSQL's own unique
+ * Takes the place: inserts the state row, or locks the one there is and clears it. Checks everything again that may have changed since {@link findPlace}. A taken name comes out as PostgreSQL's own unique
  * violation of `states_tenant_name_key`.
  *
  * @param currentVersionId the version the pointer will stand at; its foreign key is checked at the commit (data model 1.1).
+ * @param claimant.replacedDigest the digest of the history that goes, as it was archived; null: it has no version.
  * @throws RestoreRefusedError.
  */
 export async function claimPlace(
@@ -105,7 +109,7 @@ export async function claimPlace(
   request: PlacementRequest,
   archived: ArchivedState,
   currentVersionId: string,
-  claimant: Claimant,
+  claimant: Claimant & { readonly replacedDigest: string | null },
 ): Promise<void> {
   const { outcome, destination, stateId } = placement;
   if (outcome === 'REPLACED') {
@@ -115,9 +119,10 @@ export async function claimPlace(
     if (replaced.id !== stateId || replaced.current?.versionId !== placement.replaced?.current?.versionId) {
       throw staleDestination(destination, 'was written to since a moment ago');
     }
+    const { replacedDigest } = claimant;
+    if (replacedDigest !== null) await refuseChangedHistory(db, destination, stateId, replacedDigest);
     await lockLineage(db, request, archived.lineage);
     await refuseLineageInUse(db, request, archived.lineage, stateId);
-    if (replaced.current !== null) await claimant.archiveReplaced(replaced);
     await clearReplacedHistory(db, stateId);
     await db
       .updateTable('states')

@@ -1,5 +1,6 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { connectDatabase } from '../../src/database/connection.ts';
 import type { Caller } from '../../src/history/states.ts';
 import { findStatesById, findStatesByLabel, listStates } from '../../src/history/states.ts';
 import type { ImportRequest } from '../../src/operations/import-state-archive.ts';
@@ -21,6 +22,7 @@ import {
   withPrincipal,
 } from '../operations/support/backend.ts';
 import { annotate, post, postTerraformHistory, TERRAFORM_LINEAGE } from '../operations/support/histories.ts';
+import { interceptQueries } from '../operations/support/intercept-queries.ts';
 import { recordImport } from '../operations/support/restores.ts';
 import { countRows, readStateRows, type StateRows } from '../support/state-rows.ts';
 import { setLifecycle, setToWork, standHistory, standRow } from './support/destinations.ts';
@@ -341,7 +343,7 @@ describe('an overwrite', () => {
     const operationId = await recordImport(backend.database, caller, LABEL);
     let written: Promise<{ serial: bigint }> | undefined;
     await applyOverwrite(backend.database, plan, operationId, {
-      archiveReplaced: async () => {
+      beforeCommit: async () => {
         written = post(backend.database, caller, LABEL, thingsDocument(3n, { late: '{}' }, ''));
         await untilItWaits(written);
       },
@@ -349,6 +351,101 @@ describe('an overwrite', () => {
     expect((await written)?.serial).toBe(6n);
     const { state_versions } = await readStateRows(backend.database, id);
     expect(state_versions?.map(({ serial }) => serial).sort()).toEqual(['1', '2', '5', '6']);
+  });
+
+  test.each([
+    [
+      'a tag was set',
+      ({ id, current }: { id: string; current: string }) =>
+        backend.database.pool.query(
+          `insert into state_version_tags (tenant_id, state_id, state_version_id, tag) values ($1, $2, $3, 'late')`,
+          [caller.namespace.tenantId, id, current],
+        ),
+    ],
+    [
+      'a version was written behind the pointer',
+      ({ id }: { id: string }) =>
+        backend.database.pool.query(
+          `insert into state_versions (tenant_id, state_id, serial, raw_state) values ($1, $2, 1000, '{}')`,
+          [caller.namespace.tenantId, id],
+        ),
+    ],
+  ])('replaces no other history than the one that was exported: %s meanwhile', async (_what, happening) => {
+    const { id } = await standHistory(backend.database, caller, LABEL);
+    const { rows } = await backend.database.pool.query(
+      'select current_version_id from states where id = $1',
+      [id],
+    );
+    let before: unknown;
+    // Once the export is on record.
+    const database = interceptQueries(backend.database, async (statement) => {
+      if (!/for update$/.test(statement)) return;
+      await happening({ id, current: rows[0].current_version_id });
+      before = await readStateRows(backend.database, id);
+    });
+    const refusal = await refusalOf(runImport(backend, { ...caller, database }, archive, confirmed(2n)));
+    expect(refusal.code).toBe('STALE_DESTINATION');
+    expect(await readStateRows(backend.database, id)).toEqual(before);
+  });
+
+  test('lets no apply begin that it would delete: one that comes first refuses it, one that comes later waits', async () => {
+    const { id } = await standHistory(backend.database, caller, LABEL);
+    const begin = () => setToWork(backend.database, id, 'runningApply');
+    const plan = await planOverwrite(backend.database, caller, archive, LABEL, 2n);
+    let waiting: Promise<unknown> | undefined;
+    await applyOverwrite(backend.database, plan, await recordImport(backend.database, caller, LABEL), {
+      beforeCommit: async () => {
+        waiting = begin();
+        await untilItWaits(waiting);
+        const { rows } = await backend.database.pool.query('select from apply_runs where state_id = $1', [
+          id,
+        ]);
+        expect(rows).toEqual([]);
+      },
+    });
+    // It began at a version that is gone by now: its foreign key refuses it.
+    await expect(waiting).rejects.toMatchObject({ code: '23503' });
+
+    const again = await planOverwrite(backend.database, caller, archive, LABEL, 5n);
+    const refused = applyOverwrite(
+      backend.database,
+      again,
+      await recordImport(backend.database, caller, LABEL),
+      {
+        archiveReplaced: async (replaced) => {
+          await begin();
+          return historyDigestOf(backend.database, replaced.id);
+        },
+      },
+    );
+    await expect(refused).rejects.toMatchObject({ code: 'STATE_LOCKED' });
+    const { rows } = await backend.database.pool.query('select status from apply_runs where state_id = $1', [
+      id,
+    ]);
+    expect(rows).toEqual([{ status: 'running' }]);
+  });
+
+  test('never holds two connections: as many at once as the pool has all come through', async () => {
+    const labels = ['one', 'two', 'three'];
+    for (const label of labels) await standHistory(backend.database, caller, label);
+    const small = connectDatabase({
+      connectionString: backend.connectionString,
+      maxConnections: labels.length,
+    });
+    try {
+      const operations = await Promise.all(
+        labels.map((label) =>
+          runImport(backend, { ...caller, database: small }, archive, {
+            label,
+            allowSharedLineage: true,
+            onConflict: { kind: 'OVERWRITE', confirmName: label, expectedCurrentSerial: 2n },
+          }),
+        ),
+      );
+      expect(operations.map(({ status }) => status)).toEqual(labels.map(() => 'SUCCEEDED'));
+    } finally {
+      await small.close();
+    }
   });
 
   test('of two at the same moment expecting the same serial, exactly one wins', async () => {

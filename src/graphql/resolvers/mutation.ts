@@ -1,11 +1,14 @@
 import { readFile, rm } from 'node:fs/promises';
 import { GraphQLError } from 'graphql';
+import { isConnectionLost } from '../../database/errors.ts';
 import { spoolUpload, UploadTooLargeError } from '../../http/upload.ts';
 import { NotPermittedError } from '../../operations/destination-permission.ts';
 import { exportStateArchive } from '../../operations/export-state-archive.ts';
 import { type ImportRequest, importStateArchive } from '../../operations/import-state-archive.ts';
 import { importStateSnapshot } from '../../operations/import-state-snapshot.ts';
-import type { OperationOptions } from '../../operations/start-operation.ts';
+import type { OperationRecord } from '../../operations/operation-records.ts';
+import { undecided } from '../../operations/operation-runner.ts';
+import type { OperationOptions, StartedOperation } from '../../operations/start-operation.ts';
 import {
   pathTo,
   RequestRefusedError,
@@ -72,14 +75,29 @@ async function operationPayload(
   context: GraphqlContext,
   mutation: string,
   reader: Reader | null,
-  start: () => Promise<string>,
+  start: () => Promise<StartedOperation>,
 ): Promise<{ operation: OperationParent | null; userErrors: UserError[] }> {
   const outcome = await refusable(context, mutation, start);
   if ('refusal' in outcome) return { operation: null, userErrors: [outcome.refusal] };
   if (reader === null) throw new Error('An operation was started in no environment.');
   forgetReads(reader.loaders);
-  const operation = await reader.loaders.operationById.load(outcome.value);
-  return { operation: readOrNull(reader, operation), userErrors: operation?.error ? [operation.error] : [] };
+  const { id, failure } = outcome.value;
+  const { operation, error } = await operationOrWhyNot(reader, id);
+  const problem = operation?.error ?? failure ?? error;
+  return { operation: readOrNull(reader, operation), userErrors: problem ? [problem] : [] };
+}
+
+/** An operation that was started; when the database cannot be asked for it, the caller is told its id at least. */
+async function operationOrWhyNot(
+  { loaders }: Reader,
+  id: string,
+): Promise<{ operation: OperationRecord | null; error: UserError | null }> {
+  try {
+    return { operation: await loaders.operationById.load(id), error: null };
+  } catch (error) {
+    if (!isConnectionLost(error)) throw error;
+    return { operation: null, error: undecided(id) };
+  }
 }
 
 /**

@@ -24,6 +24,7 @@ import { createTestDatabase } from '../../support/database.ts';
 /** A database and the operations on it, without the HTTP in front. */
 export interface Backend {
   readonly database: KilolockDatabase;
+  readonly connectionString: string;
   readonly services: ArchiveServices;
   /** Where archives and files on their way in are kept. */
   readonly storeDirectory: string;
@@ -52,6 +53,7 @@ export async function openBackend(): Promise<Backend> {
   };
   return {
     database,
+    connectionString: given.connectionString,
     services,
     storeDirectory,
     async close() {
@@ -137,7 +139,7 @@ export async function runExport(
   options: Partial<OperationOptions> = {},
 ): Promise<OperationRecord> {
   const request = { caller, requestId: REQUEST_ID };
-  const id = await exportStateArchive(services, request, label, { ...PATIENT, ...options });
+  const { id } = await exportStateArchive(services, request, label, { ...PATIENT, ...options });
   return operationOf({ services }, caller, id);
 }
 
@@ -163,7 +165,7 @@ export async function runImport(
     .update(await readFile(staged))
     .digest('hex');
   const file = { path: staged, sha256, fileName: 'upload.klstate' };
-  const id = await importStateArchive(services, { caller, requestId: REQUEST_ID }, file, {
+  const { id } = await importStateArchive(services, { caller, requestId: REQUEST_ID }, file, {
     ...PATIENT,
     label: null,
     onConflict: { kind: 'REFUSE' },

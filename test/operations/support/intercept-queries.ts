@@ -1,28 +1,53 @@
+import { Kysely, PostgresDialect } from 'kysely';
 import type pg from 'pg';
 import type { KilolockDatabase } from '../../../src/database/connection.ts';
+import type { Database } from '../../../src/database/types.ts';
+
+/** What looks at every statement that is about to run. */
+type Look = (statement: string, client: pg.PoolClient) => void | Promise<void>;
 
 /**
- * The same database with a look at every statement that a session is about to run: `BEGIN`, `COMMIT` and the start of a
- * COPY included. What `before` throws is what the statement fails with; it does not reach the server then. A COPY starts
- * at once, whatever promise `before` gives.
+ * The same database with a look at every statement that is about to run, `BEGIN`, `COMMIT` and the start of a COPY
+ * included. What `before` throws is what the statement fails with; it does not reach the server then. What `after`
+ * throws, once the server has answered, takes the place of the answer. A COPY starts at once, whatever promise `before`
+ * gives, and is not looked at afterwards.
  */
 export function interceptQueries(
   database: KilolockDatabase,
-  before: (statement: string, client: pg.PoolClient) => void | Promise<void>,
+  before: Look,
+  after: Look = () => {},
 ): KilolockDatabase {
   const pool = new Proxy(database.pool, {
     get(target, property) {
       if (property !== 'connect') return bound(target, property);
-      return async () => intercepted(await target.connect(), before);
+      return async () => intercepted(await target.connect(), before, after);
     },
   });
-  return { ...database, pool };
+  return { ...database, pool, db: new Kysely<Database>({ dialect: new PostgresDialect({ pool }) }) };
 }
 
-function intercepted(
-  client: pg.PoolClient,
-  before: (statement: string, client: pg.PoolClient) => void | Promise<void>,
-): pg.PoolClient {
+/** The same database, whose connections are lost when the server has carried `statement` out, and before it can say so. */
+export function loseAnswers(
+  database: KilolockDatabase,
+  isLost: (statement: string) => boolean,
+): KilolockDatabase {
+  return interceptQueries(
+    database,
+    () => {},
+    async (statement, client) => {
+      if (isLost(statement)) await loseConnection(client);
+    },
+  );
+}
+
+/** Cuts a connection under the driver, and waits for the error that this is for every statement on it. */
+export async function loseConnection(client: pg.PoolClient): Promise<void> {
+  const { stream } = (client as unknown as { connection: { stream: { destroy(): void } } }).connection;
+  stream.destroy();
+  await client.query('select 1');
+}
+
+function intercepted(client: pg.PoolClient, before: Look, after: Look): pg.PoolClient {
   return new Proxy(client, {
     get(target, property) {
       if (property !== 'query') return bound(target, property);
@@ -32,7 +57,12 @@ function intercepted(
           before(statement, target);
           return target.query(query as unknown as pg.Submittable);
         }
-        return Promise.resolve(before(statement, target)).then(() => target.query(query as string, values));
+        return (async () => {
+          await before(statement, target);
+          const result = await target.query(query as string, values);
+          await after(statement, target);
+          return result;
+        })();
       };
     },
   });

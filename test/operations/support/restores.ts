@@ -56,7 +56,7 @@ export async function apply(
     actor: 'somebody',
     eventDetails: {},
     onProgress: () => {},
-    archiveReplaced: async () => {},
+    archiveReplaced: async () => '',
     beforeCommit,
   });
   return { stateId: plan.placement.stateId };

@@ -1,5 +1,7 @@
 import { DEFAULT_ARCHIVE_LIMITS } from '../../../src/archive/format.ts';
 import type { KilolockDatabase } from '../../../src/database/connection.ts';
+import { DigestBudget } from '../../../src/history/digest-budget.ts';
+import { digestHistory, readDigestedHistories } from '../../../src/history/history.ts';
 import type { Caller } from '../../../src/history/states.ts';
 import { applyRestore, type RestoreRecord } from '../../../src/restore/apply.ts';
 import { destinationOf } from '../../../src/restore/destination.ts';
@@ -25,7 +27,7 @@ export function planOverwrite(
   return planRestore(db, request, () => {});
 }
 
-/** Carries an overwrite out under a recorded operation; the old history is not exported unless `steps` does it. */
+/** Carries an overwrite out under a recorded operation; the old history is digested, and not exported unless `steps` does it. */
 export function applyOverwrite(
   database: KilolockDatabase,
   plan: RestorePlan,
@@ -37,7 +39,10 @@ export function applyOverwrite(
     actor: 'somebody',
     eventDetails: {},
     onProgress: () => {},
-    archiveReplaced: async () => {},
+    archiveReplaced: async ({ id }) => {
+      const history = (await readDigestedHistories(database.db, [id], new DigestBudget())).get(id);
+      return history === undefined ? '' : digestHistory(history).historyDigest;
+    },
     beforeCommit: async () => {},
     ...steps,
   });
