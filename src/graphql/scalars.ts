@@ -2,6 +2,7 @@ import { GraphQLScalarType, Kind, type ValueNode } from 'graphql';
 import { GraphQLUpload } from 'graphql-upload-minimal';
 import { parseInt64 } from '../base/int64.ts';
 import { isUtcTime } from '../base/time.ts';
+import { HistoryInconsistentError } from '../history/history.ts';
 import { badUserInput } from './connection.ts';
 
 const isSha256 = (text: string) => /^[0-9a-f]{64}$/.test(text);
@@ -32,6 +33,14 @@ function parseText(name: string, isGood: (text: string) => boolean, expected: st
 const parseDateTime = parseText('DateTime', isUtcTime, 'RFC 3339 in UTC with six fractional digits');
 const parseSha256 = parseText('Sha256', isSha256, '64 lowercase hexadecimal digits');
 
+/** A time of the database as it is, and never another in its place: there it may be `infinity`, or before the year 1. */
+function serializeTime(time: string): string {
+  if (isUtcTime(time)) return time;
+  throw new HistoryInconsistentError(
+    'A time in the database is outside the years 0001 to 9999; mend the row in Kilolock first.',
+  );
+}
+
 /** The resolvers of the schema's scalars. */
 export const scalars = {
   BigInt: new GraphQLScalarType<bigint, string>({
@@ -42,7 +51,7 @@ export const scalars = {
   }),
   DateTime: new GraphQLScalarType<string, string>({
     name: 'DateTime',
-    serialize: (value) => textOf('DateTime', value),
+    serialize: (value) => serializeTime(textOf('DateTime', value)),
     parseValue: (value) => parseDateTime(textOf('DateTime', value)),
     parseLiteral: (node) => parseDateTime(literalOf('DateTime', node), node),
   }),

@@ -16,6 +16,7 @@ import type { ReplacedState } from './overwrite.ts';
 import { type Claimant, claimPlace } from './placement.ts';
 import type { RestorePlan } from './plan.ts';
 import { refuseOverQuota } from './quota.ts';
+import { nameForRecord } from './report.ts';
 import { insertResourceRows, type ResourceRow } from './resource-rows.ts';
 import { archiveMembers, readRawState } from './restore-request.ts';
 import { spansOf } from './span-rows.ts';
@@ -77,7 +78,7 @@ export async function applyRestore(
     if (isUnstorableValue(error)) {
       throw new ArchiveError(
         'ARCHIVE_INCONSISTENT',
-        `PostgreSQL cannot hold a value of the archive (${error.table ?? 'unknown table'}, SQLSTATE ${error.code}).`,
+        `PostgreSQL cannot hold a value of the archive (${error.table ?? 'unknown table'}, SQLSTATE ${error.code})`,
         { cause: error },
       );
     }
@@ -308,9 +309,9 @@ class Restore {
       ids: 'remapped',
       source: {
         state_id: state.id,
-        name: state.name,
-        workspace: state.workspace,
-        environment: state.environment,
+        name: nameForRecord(state.name),
+        workspace: nameForRecord(state.workspace),
+        environment: nameForRecord(state.environment),
       },
       ...this.#record.eventDetails,
     };

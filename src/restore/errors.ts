@@ -1,3 +1,5 @@
+import { clip } from '../base/clip.ts';
+
 /** Why the destination, or what was to be restored, was refused. Codes as in the GraphQL schema. */
 export type RestoreRefusalCode =
   | 'CONFIRMATION_MISMATCH'
@@ -11,6 +13,8 @@ export type RestoreRefusalCode =
   | 'STATE_NOT_FOUND'
   | 'UNSUPPORTED_STATE_DOCUMENT';
 
+const MAX_MESSAGE = 1000;
+
 /** A restore or a snapshot import that was refused; nothing was written. */
 export class RestoreRefusedError extends Error {
   override readonly name = 'RestoreRefusedError';
@@ -23,7 +27,7 @@ export class RestoreRefusedError extends Error {
     message: string,
     options: { inputPath?: readonly string[]; cause?: unknown } = {},
   ) {
-    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    super(clip(message, MAX_MESSAGE), options.cause === undefined ? undefined : { cause: options.cause });
     this.code = code;
     this.inputPath = options.inputPath ?? null;
   }

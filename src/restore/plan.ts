@@ -8,7 +8,7 @@ import { DocumentChecks } from './document-checks.ts';
 import type { RestoreRefusedError } from './errors.ts';
 import { findPlace, type Placement } from './placement.ts';
 import { refuseOverQuota } from './quota.ts';
-import { type RestoreReport, WarningCollector } from './report.ts';
+import { nameForRecord, type RestoreReport, WarningCollector } from './report.ts';
 import { archiveMembers, type RestoreRequest, readRawState } from './restore-request.ts';
 import type { SpanDerivation } from './span-derivation.ts';
 
@@ -67,7 +67,7 @@ export async function planRestore(
       outcome,
       name: destination.label,
       replacedVersions: replaced?.current?.versions ?? 0,
-      sourceName: state.label,
+      sourceName: nameForRecord(state.label),
       sourceStateId: state.id,
       versions: counts.versions,
       tags: counts.tags,

@@ -1,3 +1,4 @@
+import { clip } from '../base/clip.ts';
 import type { PlacementOutcome } from './placement.ts';
 
 /** The stable codes of warnings: `StateArchiveWarningCode` of the schema, explained in docs/restore.md. */
@@ -51,9 +52,20 @@ export interface RestoreReport {
   readonly warnings: readonly RestoreWarning[];
 }
 
-const WARNINGS_KEPT_A_CODE = 50;
+const MAX_NAME = 1024;
 
-/** Gathers warnings; a code that comes up without end is counted after the first fifty. */
+/** A name out of an archive as reports and events keep it: cut where it is longer than names are. */
+export function nameForRecord(name: string): string {
+  return clip(name, MAX_NAME);
+}
+
+const WARNINGS_KEPT_A_CODE = 50;
+const MAX_MESSAGE = 500;
+
+/**
+ * Gathers warnings, so that a report has a bound whatever the archive: a code that comes up without end is counted after
+ * the first fifty, and a message that names something of any length is cut.
+ */
 export class WarningCollector {
   readonly #kept: RestoreWarning[] = [];
   readonly #counts = new Map<WarningCode, number>();
@@ -61,7 +73,9 @@ export class WarningCollector {
   add(code: WarningCode, message: string, serial: bigint | null = null): void {
     const count = (this.#counts.get(code) ?? 0) + 1;
     this.#counts.set(code, count);
-    if (count <= WARNINGS_KEPT_A_CODE) this.#kept.push({ code, message, serial });
+    if (count <= WARNINGS_KEPT_A_CODE) {
+      this.#kept.push({ code, message: clip(message, MAX_MESSAGE), serial });
+    }
   }
 
   /** The warnings in the order they were added, then a count for each code that was cut short. */
