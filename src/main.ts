@@ -46,6 +46,7 @@ interface OpenDatabase {
 /** The database of `DATABASE_URL`, prepared; without it, the embedded one with a sample history. */
 async function openDatabase(config: Config, logger: Logger): Promise<OpenDatabase> {
   if (config.databaseUrl === null) {
+    // biome-ignore lint/style/noRestrictedImports: the one way into development/, which nothing else needs
     const { openDevelopmentDatabase } = await import('./development/database.ts');
     return openDevelopmentDatabase(config.dataDirectory, (line) => logger.debug({ postgres: line }));
   }

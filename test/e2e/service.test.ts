@@ -10,6 +10,7 @@ import {
   removeTemplate,
   start,
   startMain,
+  startNpm,
   temporaryDirectory,
   usedDataDirectory,
 } from './support/processes.ts';
@@ -63,6 +64,19 @@ describe('the service on its embedded database', () => {
     expect(await ask({ ...again, token: first.token }, STATES)).toEqual(SAMPLE);
     again.child.kill('SIGINT');
     expect(await again.ended).toMatchObject({ exitCode: 0 });
+    expect(await postmasterPid(DATA_DIR)).toBeNull();
+  });
+
+  test('ends in order when `npm start`, which it was started by, is told to', async () => {
+    const DATA_DIR = await usedDataDirectory();
+    const npm = startNpm(['start'], { DATA_DIR, PORT: '0' });
+    const announcement = await npm.printed('good for 8 hours');
+    const url = /^Endpoint +(\S+)\/graphql$/m.exec(announcement)?.[1] ?? '';
+    expect((await fetch(`${url}/readyz`)).status).toBe(200);
+    npm.child.kill('SIGTERM');
+    // It ends when all who could write to its output have ended.
+    expect((await npm.ended).stderr).toContain('"shutting down"');
+    await expect(fetch(`${url}/livez`)).rejects.toThrow();
     expect(await postmasterPid(DATA_DIR)).toBeNull();
   });
 

@@ -35,11 +35,28 @@ export interface RunningService extends Started {
 const started = new Set<Started>();
 const directories = new Set<string>();
 
+const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
+
 /** Runs `node` on a file of the project, with no environment but the one given. */
 export function start(file: string, environment: Readonly<Record<string, string>>): Started {
-  const child = spawn(process.execPath, [fileURLToPath(new URL(`../../../${file}`, import.meta.url))], {
+  return run([process.execPath, join(ROOT, file)], environment);
+}
+
+/** Runs `npm` as a person would, in the project's directory, with no environment but the one given. */
+export function startNpm(args: readonly string[], environment: Readonly<Record<string, string>>): Started {
+  return run(['npm', ...args], environment);
+}
+
+function run(
+  [command, ...args]: [string, ...string[]],
+  environment: Readonly<Record<string, string>>,
+): Started {
+  const child = spawn(command, args, {
+    cwd: ROOT,
     env: { PATH: process.env.PATH, NO_COLOR: '1', ...environment },
     stdio: ['ignore', 'pipe', 'pipe'],
+    // A group of its own, so that what it leaves behind can be ended with it.
+    detached: true,
   });
   const output = { stdout: '', stderr: '' };
   for (const name of ['stdout', 'stderr'] as const) {
@@ -118,7 +135,7 @@ export async function removeTemplate(): Promise<void> {
 /** Ends what a test left running, and removes its directories. Call it in `afterEach`. */
 export async function cleanUp(): Promise<void> {
   for (const { child, ended } of started) {
-    if (child.exitCode === null && child.signalCode === null) child.kill('SIGKILL');
+    endGroup(child);
     const { stdout, stderr } = await ended;
     const secrets = new PlantedSecrets();
     const [, token] = /^Token +(\S+)$/m.exec(stdout) ?? [];
@@ -132,6 +149,14 @@ export async function cleanUp(): Promise<void> {
     await rm(directory, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 });
   }
   directories.clear();
+}
+
+function endGroup({ pid }: ChildProcess): void {
+  try {
+    if (pid !== undefined) process.kill(-pid, 'SIGKILL');
+  } catch {
+    // Nobody of the group is left.
+  }
 }
 
 /** The process id of the PostgreSQL that runs on a data directory, or null when none does. */
