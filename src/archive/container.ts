@@ -78,6 +78,9 @@ function zstd(source: AsyncIterable<Uint8Array>): AsyncIterable<Uint8Array> {
   );
 }
 
+/** U+FFFD in UTF-8. */
+const REPLACEMENT = [0xef, 0xbf, 0xbd];
+
 function refusal(head: Uint8Array): ArchiveError {
   if (head.length > 0 && head.length < TAR_BLOCK) {
     const starts = [ZSTD_MAGIC, GZIP_MAGIC, Buffer.from(`${MEMBER.manifest}\0`)];
@@ -89,6 +92,10 @@ function refusal(head: Uint8Array): ArchiveError {
   const isSkippable = ((head[0] ?? 0) & 0xf0) === 0x50 && startsWith(head.subarray(1), [0x2a, 0x4d, 0x18]);
   if (isSkippable) {
     return new ArchiveError('ARCHIVE_CORRUPT', 'a skippable zstd frame stands before the archive');
+  }
+  // The first byte of the magic is ASCII; what is no UTF-8 behind it was replaced.
+  if (startsWith(head, [0x28, ...REPLACEMENT]) || startsWith(head, [0x1f, ...REPLACEMENT])) {
+    return new ArchiveError('ARCHIVE_CORRUPT', 'the archive was taken for text on its way; it is binary');
   }
   const found = head.length === 0 ? 'an empty file' : `a file that begins with ${describe(head)}`;
   return new ArchiveError(
