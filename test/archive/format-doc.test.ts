@@ -13,22 +13,32 @@ let written: WrittenArchive;
 let opening: string;
 let digesting: string;
 let writing: string;
+let fromStateFiles: string;
+let hashing: string;
 
 beforeAll(async () => {
   written = await buildArchive(sampleHistory, path('sample.klstate'));
   const page = await readFile(new URL('../../docs/archive-format.md', import.meta.url), 'utf8');
   const scripts = [...page.matchAll(/^```sh\n(.*?)^```$/gms)].map(([, script]) => script ?? '');
   expect(scripts).toHaveLength(4);
-  [opening = '', digesting = '', writing = ''] = scripts;
+  [opening = '', digesting = '', writing = '', fromStateFiles = ''] = scripts;
+  hashing = /^```bash\n(.*?)^```$/ms.exec(page)?.[1] ?? '';
   mkdirSync(path('unpacked'));
   run(opening);
 });
 
-/** Runs commands of the page in the directory of the unpacked archive. */
-function run(script: string): string {
-  return execFileSync('bash', ['-euo', 'pipefail', '-c', script], {
-    cwd: path('unpacked'),
-    env: { ...process.env, F: path('sample.klstate'), OUT: path('by-hand.klstate') },
+/** Runs commands of the page in a directory, that of the unpacked archive unless told otherwise. */
+function run(script: string, directory = 'unpacked', shell = ['bash', '-euo', 'pipefail']): string {
+  const [program = '', ...options] = shell;
+  return execFileSync(program, [...options, '-c', script], {
+    cwd: path(directory),
+    env: {
+      ...process.env,
+      F: path('sample.klstate'),
+      OUT: path('by-hand.klstate'),
+      STATES: path('states'),
+      LABEL: 'by-hand',
+    },
     encoding: 'utf8',
   });
 }
@@ -58,6 +68,57 @@ describe('the commands of docs/archive-format.md', () => {
     await writeFile(path('unpacked/export.json'), exportRecord.replace('support@', 'other@'));
     run(writing);
     expect((await verifyArchive(path('by-hand.klstate'))).exportRecord.exportedBy).toBe('other@example.org');
+  });
+
+  it('reproduce the history digest whatever the order of the tags', async () => {
+    const { tags } = JSON.parse(await readFile(path('unpacked/tags.json'), 'utf8'));
+    mkdirSync(path('unsorted'));
+    run(opening, 'unsorted');
+    await writeFile(path('unsorted/tags.json'), JSON.stringify({ tags: tags.reverse() }));
+    expect(run(digesting, 'unsorted')).toBe(`${written.historyDigest}\n`);
+  });
+
+  it('compute the hash of a resource as the page says it', () => {
+    const [, expected = ''] = /^# ([0-9a-f]{64})$/m.exec(hashing) ?? [];
+    expect(run(hashing)).toBe(`${expected}  -\n`);
+  });
+
+  it('make an archive of state files that a double, a lineage column or one line would spoil', async () => {
+    mkdirSync(path('states'));
+    const states: [serial: string, lineage: string, indentation: number][] = [
+      ['9007199254740993', '7C1E5D1A-3B52-4C8E-9A44-0D8F2B6C9E10', 2],
+      ['9007199254740992', '', 0],
+      ['10', 'of-nobody', 2],
+      ['9', '', 2],
+    ];
+    for (const [index, [serial, lineage, indentation]] of states.entries()) {
+      const outputs = { serial: { value: 7, type: 'number' } };
+      const document = {
+        version: 4,
+        terraform_version: '1.9.8',
+        serial: 'SERIAL',
+        lineage,
+        outputs,
+        resources: [],
+      };
+      const text = JSON.stringify(document, null, indentation).replace('"SERIAL"', serial);
+      await writeFile(path(`states/${index}.tfstate`), text);
+    }
+    for (const [name, shell] of [
+      ['by-bash', ['bash', '-euo', 'pipefail']],
+      ['by-sh', ['sh', '-eu']],
+    ] as const) {
+      mkdirSync(path(name));
+      run(fromStateFiles + writing, name, [...shell]);
+      const { manifest } = await verifyArchive(path('by-hand.klstate'));
+      expect(manifest.versions.map(({ serial }) => serial)).toEqual([
+        9n,
+        10n,
+        9007199254740992n,
+        9007199254740993n,
+      ]);
+      expect(manifest.state.lineage).toBe('7c1e5d1a-3b52-4c8e-9a44-0d8f2b6c9e10');
+    }
   });
 
   it('find one frame of 128 MiB with a checksum in it', () => {
