@@ -401,6 +401,19 @@ export interface OperationTable {
   error_path: string[] | null;
 }
 
+/** `state_archive.snapshot_import`: the version that a caller's idempotency key stands for. */
+export interface SnapshotImportTable {
+  tenant_id: string;
+  subject: string;
+  idempotency_key: string;
+  /** The digest of the request the key was first used with. */
+  request_fingerprint: BytesColumn;
+  /** Null, like the serial, within the transaction that writes the version. */
+  state_id: string | null;
+  serial: BigIntColumn | null;
+  created_at: Generated<string>;
+}
+
 /** `state_archive.version_mapping`: which version of the archive became which row. */
 export interface VersionMappingTable {
   operation_id: string;
@@ -443,6 +456,7 @@ export interface Database {
   portal_environment_pat_grants: PortalEnvironmentPatGrantsTable;
   tenant_memberships: TenantMembershipsTable;
   'state_archive.operation': OperationTable;
+  'state_archive.snapshot_import': SnapshotImportTable;
   'state_archive.version_mapping': VersionMappingTable;
   'state_archive.version_digest': VersionDigestTable;
 }

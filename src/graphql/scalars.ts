@@ -30,7 +30,18 @@ function parseText(name: string, isGood: (text: string) => boolean, expected: st
   };
 }
 
-const parseDateTime = parseText('DateTime', isUtcTime, 'RFC 3339 in UTC with six fractional digits');
+function parseDateTime(text: string, node: ValueNode | null = null): string {
+  const [, second = '', fraction = ''] = /^([^.]*?)(?:\.(\d{1,6}))?Z$/.exec(text) ?? [];
+  const time = `${second}.${fraction.padEnd(6, '0')}Z`;
+  if (!isUtcTime(time)) {
+    throw badUserInput(
+      'DateTime is RFC 3339 in UTC, as in "2026-03-02T10:00:00Z", with up to six fractional digits.',
+      node,
+    );
+  }
+  return time;
+}
+
 const parseSha256 = parseText('Sha256', isSha256, '64 lowercase hexadecimal digits');
 
 /** A time of the database as it is, and never another in its place: there it may be `infinity`, or before the year 1. */

@@ -17,7 +17,10 @@ export type Scalars = {
   Float: { input: number; output: number; }
   /** A 64-bit integer written as a decimal string ("9007199254740993"), so that no reader rounds it. */
   BigInt: { input: bigint; output: bigint; }
-  /** An instant in UTC, RFC 3339 with exactly six fractional digits: "2026-03-02T10:00:00.000118Z". */
+  /**
+   * An instant in UTC, RFC 3339 with exactly six fractional digits: "2026-03-02T10:00:00.000118Z". As an input, fewer
+   * digits or none will do.
+   */
   DateTime: { input: string; output: string; }
   /** A SHA-256 digest in lowercase hex, 64 characters. */
   Sha256: { input: string; output: string; }
@@ -88,6 +91,8 @@ export type ImportStateSnapshotInput = {
   document?: InputMaybe<Scalars['String']['input']>;
   /** The document, as the top-level variable `$file` of a multipart request. */
   file?: InputMaybe<Scalars['Upload']['input']>;
+  /** The same key with the same request gives the same version; with another request it is refused. */
+  idempotencyKey?: InputMaybe<Scalars['String']['input']>;
   /** The state's label. */
   name: Scalars['String']['input'];
   /** The workspace and environment to look in; the caller's own when absent. */
@@ -160,6 +165,11 @@ export type Query = {
   stateArchive: Maybe<StateArchive>;
   /** An export or import by its id. Null when there is none, or none the caller may see. */
   stateArchiveOperation: Maybe<StateArchiveOperation>;
+  /**
+   * The exports and imports the caller may see, newest first: those of every state, and those that belong to none, such as a
+   * dry run or an import that failed. Without `state.read`, only the caller's own.
+   */
+  stateArchiveOperations: Maybe<StateArchiveOperationConnection>;
   /** The active states the caller may see, by label, in ascending order. */
   stateArchives: Maybe<StateArchiveConnection>;
 };
@@ -173,6 +183,14 @@ export type QueryStateArchiveArgs = {
 
 export type QueryStateArchiveOperationArgs = {
   id: Scalars['ID']['input'];
+  scope: InputMaybe<StateScopeInput>;
+};
+
+
+export type QueryStateArchiveOperationsArgs = {
+  after: InputMaybe<Scalars['String']['input']>;
+  filter: InputMaybe<StateArchiveOperationFilter>;
+  first?: Scalars['Int']['input'];
   scope: InputMaybe<StateScopeInput>;
 };
 
@@ -218,7 +236,7 @@ export type StateArchive = {
   tags: Maybe<Array<StateArchiveTag>>;
   /** When a version was last written, or the lifecycle last changed. */
   updatedAt: Scalars['DateTime']['output'];
-  /** The version with this serial, or null. */
+  /** One version, by its serial or by a tag: give exactly one of the two. Null when there is none. */
   version: Maybe<StateArchiveVersion>;
   /** The versions, newest serial first. */
   versions: Maybe<StateArchiveVersionConnection>;
@@ -236,7 +254,8 @@ export type StateArchiveOperationsArgs = {
 
 /** A state seen as something that can be archived: its identity, its history, and its exports and imports. */
 export type StateArchiveVersionArgs = {
-  serial: Scalars['BigInt']['input'];
+  serial: InputMaybe<Scalars['BigInt']['input']>;
+  tag: InputMaybe<Scalars['String']['input']>;
 };
 
 
@@ -468,6 +487,8 @@ export type StateArchiveOperation = {
   id: Scalars['ID']['output'];
   /** Export or import. */
   kind: StateArchiveOperationKind;
+  /** The label exported, or restored under, whether there is such a state by now or not. */
+  name: Scalars['String']['output'];
   /** How far it is. */
   progress: StateArchiveOperationProgress;
   /** The export that was taken of the history this import replaced. */
@@ -509,6 +530,20 @@ export type StateArchiveOperationEdge = {
   cursor: Scalars['String']['output'];
   /** The item. */
   node: StateArchiveOperation;
+};
+
+/** Narrows a list of exports and imports. What is given must all hold. */
+export type StateArchiveOperationFilter = {
+  /** Only operations that this actor asked for, spelled as in `actor`. */
+  actor?: InputMaybe<Scalars['String']['input']>;
+  /** Only exports, or only imports. */
+  kind?: InputMaybe<StateArchiveOperationKind>;
+  /** Only labels that start with this text, compared case-sensitively and literally; an import's is the one it restores under. */
+  namePrefix?: InputMaybe<Scalars['String']['input']>;
+  /** Only operations asked for at this time or later. */
+  since?: InputMaybe<Scalars['DateTime']['input']>;
+  /** Only operations in one of these states. */
+  status?: InputMaybe<Array<StateArchiveOperationStatus>>;
 };
 
 /** What an operation does. */
@@ -860,6 +895,7 @@ export type ResolversTypes = {
   StateArchiveOperation: ResolverTypeWrapper<OperationParent>;
   StateArchiveOperationConnection: ResolverTypeWrapper<Omit<StateArchiveOperationConnection, 'edges' | 'nodes'> & { edges: Array<ResolversTypes['StateArchiveOperationEdge']>, nodes: Array<ResolversTypes['StateArchiveOperation']> }>;
   StateArchiveOperationEdge: ResolverTypeWrapper<Omit<StateArchiveOperationEdge, 'node'> & { node: ResolversTypes['StateArchiveOperation'] }>;
+  StateArchiveOperationFilter: StateArchiveOperationFilter;
   StateArchiveOperationKind: StateArchiveOperationKind;
   StateArchiveOperationProgress: ResolverTypeWrapper<ProgressParent>;
   StateArchiveOperationStatus: StateArchiveOperationStatus;
@@ -909,6 +945,7 @@ export type ResolversParentTypes = {
   StateArchiveOperation: OperationParent;
   StateArchiveOperationConnection: Omit<StateArchiveOperationConnection, 'edges' | 'nodes'> & { edges: Array<ResolversParentTypes['StateArchiveOperationEdge']>, nodes: Array<ResolversParentTypes['StateArchiveOperation']> };
   StateArchiveOperationEdge: Omit<StateArchiveOperationEdge, 'node'> & { node: ResolversParentTypes['StateArchiveOperation'] };
+  StateArchiveOperationFilter: StateArchiveOperationFilter;
   StateArchiveOperationProgress: ProgressParent;
   StateArchiveStatus: StateArchiveParent;
   StateArchiveTag: TagParent;
@@ -964,6 +1001,7 @@ export type PageInfoResolvers<ContextType = GraphqlContext, ParentType extends R
 export type QueryResolvers<ContextType = GraphqlContext, ParentType extends ResolversParentTypes['Query'] = ResolversParentTypes['Query']> = {
   stateArchive?: Resolver<Maybe<ResolversTypes['StateArchive']>, ParentType, ContextType, RequireFields<QueryStateArchiveArgs, 'name'>>;
   stateArchiveOperation?: Resolver<Maybe<ResolversTypes['StateArchiveOperation']>, ParentType, ContextType, RequireFields<QueryStateArchiveOperationArgs, 'id'>>;
+  stateArchiveOperations?: Resolver<Maybe<ResolversTypes['StateArchiveOperationConnection']>, ParentType, ContextType, RequireFields<QueryStateArchiveOperationsArgs, 'first'>>;
   stateArchives?: Resolver<Maybe<ResolversTypes['StateArchiveConnection']>, ParentType, ContextType, RequireFields<QueryStateArchivesArgs, 'first'>>;
 };
 
@@ -990,7 +1028,7 @@ export type StateArchiveResolvers<ContextType = GraphqlContext, ParentType exten
   status?: Resolver<ResolversTypes['StateArchiveStatus'], ParentType, ContextType>;
   tags?: Resolver<Maybe<Array<ResolversTypes['StateArchiveTag']>>, ParentType, ContextType>;
   updatedAt?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
-  version?: Resolver<Maybe<ResolversTypes['StateArchiveVersion']>, ParentType, ContextType, RequireFields<StateArchiveVersionArgs, 'serial'>>;
+  version?: Resolver<Maybe<ResolversTypes['StateArchiveVersion']>, ParentType, ContextType, Partial<StateArchiveVersionArgs>>;
   versions?: Resolver<Maybe<ResolversTypes['StateArchiveVersionConnection']>, ParentType, ContextType, RequireFields<StateArchiveVersionsArgs, 'first'>>;
   workspaceId?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
 };
@@ -1069,6 +1107,7 @@ export type StateArchiveOperationResolvers<ContextType = GraphqlContext, ParentT
   finishedAt?: Resolver<Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   kind?: Resolver<ResolversTypes['StateArchiveOperationKind'], ParentType, ContextType>;
+  name?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   progress?: Resolver<ResolversTypes['StateArchiveOperationProgress'], ParentType, ContextType>;
   replaced?: Resolver<Maybe<ResolversTypes['StateArchiveOperation']>, ParentType, ContextType>;
   report?: Resolver<Maybe<ResolversTypes['StateArchiveImportReport']>, ParentType, ContextType>;

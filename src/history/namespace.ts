@@ -1,4 +1,4 @@
-import { type Kysely, sql } from 'kysely';
+import { type Kysely, type RawBuilder, sql } from 'kysely';
 import { CallerError } from '../base/caller-error.ts';
 import { SELF_HOSTED_TENANT_ID } from '../database/kilolock-schema.ts';
 import type { Database } from '../database/types.ts';
@@ -127,6 +127,13 @@ export function possibleNames(namespace: StateNamespace, label: string): string[
 /** The label of a stored name. */
 export function labelOf({ namePrefix }: StateNamespace, name: string): string {
   return name.startsWith(namePrefix) ? name.slice(namePrefix.length) : name;
+}
+
+/** The label of a stored name as SQL, by {@link labelOf}; labels are compared bytewise. */
+export function labelSql({ namePrefix }: StateNamespace, name: string): RawBuilder<string> {
+  const stored = sql.ref(name);
+  return sql`case when starts_with(${stored}, ${namePrefix})
+    then substr(${stored}, length(${namePrefix}) + 1) else ${stored} end collate "C"`;
 }
 
 /** The rows of `states` that belong to the namespace, in whatever lifecycle status. */

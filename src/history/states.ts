@@ -1,4 +1,4 @@
-import { type Kysely, sql } from 'kysely';
+import { type Kysely, type RawBuilder, sql } from 'kysely';
 import { mayAddressState, mayIn, type Principal, type Scope } from '../auth/principal.ts';
 import { isStorableText } from '../base/text.ts';
 import { isUuid } from '../base/uuid.ts';
@@ -6,6 +6,7 @@ import { type KilolockDatabase, microsecondTime } from '../database/connection.t
 import type { Database } from '../database/types.ts';
 import {
   labelOf,
+  labelSql,
   possibleNames,
   StateAmbiguousError,
   type StateNamespace,
@@ -97,32 +98,32 @@ export async function listStates(
 ): Promise<StateRecord[]> {
   const { labelPrefix, after, limit } = page;
   if (!isStorableText(labelPrefix) || !isStorableText(after ?? '')) return [];
-  const { namePrefix } = caller.namespace;
-  const label = sql<string>`case when starts_with(states.name, ${namePrefix})
-    then substr(states.name, length(${namePrefix}) + 1) else states.name end collate "C"`;
-  const patterns = caller.principal.statePatterns?.filter(isStorableText) ?? null;
+  const label = labelSql(caller.namespace, 'states.name');
   const records = await readVisible(db, caller, (query) => {
     let narrowed = query
       .where(sql<boolean>`starts_with(${label}, ${labelPrefix})`)
+      .where(mayAddressSql(caller.principal, label))
       .orderBy(label)
       .limit(limit);
     if (after !== null) narrowed = narrowed.where(sql<boolean>`${label} > ${after}`);
-    if (patterns !== null) {
-      narrowed = narrowed.where((where) =>
-        where.or(
-          patterns.map((pattern) =>
-            pattern.endsWith('*')
-              ? sql<boolean>`starts_with(${label}, ${pattern.slice(0, -1)})`
-              : sql<boolean>`${label} = ${pattern}`,
-          ),
-        ),
-      );
-    }
     return narrowed;
   });
   const twin = records.find((record, index) => record.label === records[index - 1]?.label);
   if (twin !== undefined) throw new StateAmbiguousError(twin.label);
   return records;
+}
+
+/** {@link mayAddressState} as SQL, so that a page is full of what the caller may see. */
+export function mayAddressSql({ statePatterns }: Principal, label: RawBuilder<string>): RawBuilder<boolean> {
+  if (statePatterns === null) return sql`true`;
+  const covers = statePatterns
+    .filter(isStorableText)
+    .map((pattern) =>
+      pattern.endsWith('*')
+        ? sql<boolean>`starts_with(${label}, ${pattern.slice(0, -1)})`
+        : sql<boolean>`${label} = ${pattern}`,
+    );
+  return covers.length === 0 ? sql`false` : sql`(${sql.join(covers, sql` or `)})`;
 }
 
 type StatesQuery = ReturnType<typeof selectStates>;

@@ -1,38 +1,70 @@
+import { createHash } from 'node:crypto';
 import { CommitUndecidedError } from '../database/commit.ts';
 import { isConnectionLost } from '../database/errors.ts';
 import { destinationOf } from '../restore/destination.ts';
-import { appendSnapshot, SNAPSHOT_SOURCES, type SnapshotSource } from '../restore/snapshot.ts';
+import {
+  type AppendedVersion,
+  appendSnapshot,
+  SNAPSHOT_SOURCES,
+  type SnapshotSource,
+} from '../restore/snapshot.ts';
 import { refuseUncovered } from './destination-permission.ts';
+import { idempotencyOf } from './idempotency.ts';
 import type { CallerRequest } from './services.ts';
+import { onceForKey } from './snapshot-imports.ts';
 import { RequestRefusedError } from './user-error.ts';
 
+/** A document to append, and how. */
+export interface SnapshotRequest {
+  /** The label of the state, which is created when it is new. */
+  readonly label: string;
+  readonly document: Buffer;
+  /** What Kilolock records as the version's source; null: "import". */
+  readonly source: string | null;
+  /** The caller's name for this request: asking again with it gives the same version. */
+  readonly idempotencyKey: string | null;
+}
+
 /**
- * Appends one raw state document to the state the caller knows by `label`, creating it when it is new.
+ * Appends one raw state document to the state the caller knows by a label.
  *
- * @param source what Kilolock records as the version's source; null: "import".
  * @throws RequestRefusedError, RestoreRefusedError when it is refused; nothing is written then.
  * @throws NotPermittedError when the caller's state patterns do not cover the label.
  */
 export async function importStateSnapshot(
   { caller }: CallerRequest,
-  label: string,
-  document: Buffer,
-  source: string | null,
-): Promise<{ stateId: string; serial: bigint }> {
+  { label, document, source: given, idempotencyKey }: SnapshotRequest,
+): Promise<AppendedVersion> {
   const destination = destinationOf(caller.namespace, label);
   refuseUncovered(caller, label, 'REFUSE');
-  const snapshot = { document, source: snapshotSource(source), actor: caller.principal.actor };
+  const source = snapshotSource(given);
+  const once =
+    idempotencyKey === null
+      ? null
+      : onceForKey(
+          caller,
+          idempotencyOf(caller, idempotencyKey, {
+            label,
+            source,
+            sha256: createHash('sha256').update(document).digest('hex'),
+          }),
+        );
+  const snapshot = { document, source, actor: caller.principal.actor };
   try {
-    return await appendSnapshot(caller.database, destination, snapshot);
+    return await appendSnapshot(caller.database, destination, snapshot, once);
   } catch (error) {
-    if (error instanceof CommitUndecidedError) throw interrupted(error, UNKNOWN_OUTCOME);
+    if (error instanceof CommitUndecidedError) {
+      throw interrupted(
+        error,
+        once === null
+          ? "Whether the version was written is not known: look at the state's versions before you ask again."
+          : 'Whether the version was written is not known: ask again with the same idempotencyKey.',
+      );
+    }
     if (isConnectionLost(error)) throw interrupted(error, 'Nothing was written; ask again.');
     throw error;
   }
 }
-
-const UNKNOWN_OUTCOME =
-  "Whether the version was written is not known: look at the state's versions before you ask again.";
 
 function interrupted(cause: unknown, outcome: string): RequestRefusedError {
   const error = new RequestRefusedError(

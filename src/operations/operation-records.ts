@@ -2,12 +2,14 @@ import { type Kysely, type SelectQueryBuilder, sql } from 'kysely';
 import { z } from 'zod';
 import { type Environment, mayAddressState } from '../auth/principal.ts';
 import { present } from '../base/invariant.ts';
+import { isStorableText } from '../base/text.ts';
 import { isUuid } from '../base/uuid.ts';
 import { microsecondTime } from '../database/connection.ts';
 import type { Database, OperationKind, OperationStatus } from '../database/types.ts';
-import { labelOf } from '../history/namespace.ts';
-import { type Caller, may } from '../history/states.ts';
+import { labelOf, labelSql } from '../history/namespace.ts';
+import { type Caller, may, mayAddressSql } from '../history/states.ts';
 import { type RestoreReport, WARNING_CODES } from '../restore/report.ts';
+import type { Idempotency } from './idempotency.ts';
 import type { UserError, UserErrorCode } from './user-error.ts';
 
 /** One row of `state_archive.operation`. */
@@ -62,12 +64,6 @@ export interface NewOperation {
   readonly archiveSha256: string | null;
   readonly requestId: string;
   readonly idempotency: Idempotency | null;
-}
-
-/** A caller's key, and the digest of the request it was first used with. */
-export interface Idempotency {
-  readonly key: string;
-  readonly fingerprint: Buffer;
 }
 
 /** How long an operation is believed to be at work after its process was last heard of. */
@@ -418,11 +414,7 @@ export async function listOperations(
   const ranked = db
     .selectFrom('state_archive.operation as operation')
     .where('operation.state_id', 'in', stateIds)
-    .where(
-      page.after === null
-        ? sql<boolean>`true`
-        : sql<boolean>`(operation.created_at, operation.id) < (${page.after.createdAt}::timestamptz, ${page.after.id}::uuid)`,
-    )
+    .where(comesAfter(page.after))
     .select([
       'operation.id',
       sql<string>`row_number() over (
@@ -444,6 +436,52 @@ export async function listOperations(
 
 function stateIdOf({ stateId }: OperationRecord): string {
   return present(stateId, 'it was looked for by the id of its state');
+}
+
+/** Which operations are listed; null leaves a question open. */
+export interface OperationFilter {
+  readonly kind: OperationKind | null;
+  /** Any of these. */
+  readonly statuses: readonly OperationStatus[] | null;
+  /** What the label begins with; '' for all. */
+  readonly labelPrefix: string;
+  readonly actor: string | null;
+  /** Asked for then or later. */
+  readonly since: string | null;
+}
+
+/** The operations of the caller's environment that the caller may see, newest first, whatever has become of their states. */
+export async function searchOperations(
+  db: Kysely<Database>,
+  caller: Caller,
+  { kind, statuses, labelPrefix, actor, since }: OperationFilter,
+  page: { readonly after: OperationPosition | null; readonly limit: number },
+): Promise<OperationRecord[]> {
+  if (!isStorableText(labelPrefix) || !isStorableText(actor ?? '')) return [];
+  const label = labelSql(caller.namespace, 'operation.state_name');
+  return readVisible(db, caller, (query) =>
+    query
+      .$if(kind !== null, (some) => some.where('operation.kind', '=', kind))
+      .$if(statuses !== null, (some) => some.where(sql<boolean>`${toldStatus} = any(${statuses}::text[])`))
+      .$if(labelPrefix !== '', (some) => some.where(sql<boolean>`starts_with(${label}, ${labelPrefix})`))
+      .$if(actor !== null, (some) => some.where('operation.actor', '=', actor))
+      .$if(since !== null, (some) => some.where('operation.created_at', '>=', since))
+      .where(mayAddressSql(caller.principal, label))
+      .where(comesAfter(page.after))
+      .orderBy('operation.created_at', 'desc')
+      .orderBy('operation.id', 'desc')
+      .limit(page.limit),
+  );
+}
+
+/** What an operation's status is told as: an archive may be past its time and not be swept yet. */
+const toldStatus = sql<OperationStatus>`case
+  when operation.status = 'SUCCEEDED' and operation.expires_at <= ${now} then 'EXPIRED' else operation.status end`;
+
+function comesAfter(position: OperationPosition | null) {
+  return position === null
+    ? sql<boolean>`true`
+    : sql<boolean>`(operation.created_at, operation.id) < (${position.createdAt}::timestamptz, ${position.id}::uuid)`;
 }
 
 /** The last operation of a kind that succeeded for each state; states without one are absent. */

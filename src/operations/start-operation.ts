@@ -1,12 +1,10 @@
-import { createHash } from 'node:crypto';
-import { isStorableText } from '../base/text.ts';
 import { inTransaction } from '../database/connection.ts';
 import type { OperationKind } from '../database/types.ts';
 import type { Caller } from '../history/states.ts';
+import { type Idempotency, idempotencyOf, refuseReuse } from './idempotency.ts';
 import {
   countAtWork,
   findByIdempotencyKey,
-  type Idempotency,
   insertOperation,
   lockAdmission,
   type NewOperation,
@@ -16,7 +14,6 @@ import type { ArchiveServices, CallerRequest } from './services.ts';
 import { RequestRefusedError, type UserError } from './user-error.ts';
 
 const MAX_WAIT_SECONDS = 25;
-const MAX_KEY_LENGTH = 255;
 
 /** What every operation can be asked with. */
 export interface OperationOptions {
@@ -58,17 +55,7 @@ export async function admitOperation(
     ]);
   }
   if (key === null) return { isNew: true, idempotency: null };
-  if (key === '' || key.length > MAX_KEY_LENGTH || !isStorableText(key)) {
-    throw new RequestRefusedError(
-      'INVALID_INPUT',
-      `An idempotency key has 1 to ${MAX_KEY_LENGTH} characters.`,
-      ['idempotencyKey'],
-    );
-  }
-  const fingerprint = createHash('sha256')
-    .update(JSON.stringify(Object.entries({ ...request, ...environmentOf(caller) }).sort()))
-    .digest();
-  const idempotency = { key, fingerprint };
+  const idempotency = idempotencyOf(caller, key, request);
   const operationId = await findEarlier(caller, kind, idempotency);
   if (operationId === null) return { isNew: true, idempotency };
   const failure = await services.runner.wait(operationId, waitSeconds * 1000);
@@ -122,23 +109,13 @@ async function recordWithinLimit(caller: Caller, operation: NewOperation, maximu
   });
 }
 
-function environmentOf({ namespace: { workspace, environment } }: Caller) {
-  return { workspace, environment };
-}
-
 async function findEarlier(
   caller: Caller,
   kind: OperationKind,
-  { key, fingerprint }: Idempotency,
+  idempotency: Idempotency,
 ): Promise<string | null> {
-  const earlier = await findByIdempotencyKey(caller.database.db, caller, kind, key);
+  const earlier = await findByIdempotencyKey(caller.database.db, caller, kind, idempotency.key);
   if (earlier === null) return null;
-  if (!earlier.fingerprint.equals(fingerprint)) {
-    throw new RequestRefusedError(
-      'IDEMPOTENCY_KEY_REUSED',
-      'This idempotency key was used for another request; use a new one.',
-      ['idempotencyKey'],
-    );
-  }
+  refuseReuse(idempotency, earlier.fingerprint);
   return earlier.id;
 }

@@ -31,21 +31,38 @@ export interface Snapshot {
   readonly actor: string;
 }
 
+/** The version a snapshot became. */
+export interface AppendedVersion {
+  readonly stateId: string;
+  readonly serial: bigint;
+}
+
+/** What is to be done once only, however often it is asked for. Both run in the transaction that appends the version. */
+export interface OnceOnly {
+  /** The version appended before, or null: then nobody else appends it until the transaction has ended. */
+  claim(db: Kysely<Database>): Promise<AppendedVersion | null>;
+  settle(db: Kysely<Database>, appended: AppendedVersion): Promise<void>;
+}
+
 /**
  * Appends one document as the next version of a state, creating the state when it is new, the way Kilolock's own write
  * path does (data model 2.5): serial MAX + 1 in the column and in the document, lineage kept when there is one, resource
  * rows, outputs, pointer and `state_write` event, all in one transaction.
  *
+ * @param once null: each call appends.
  * @throws RestoreRefusedError UNSUPPORTED_STATE_DOCUMENT, STATE_NOT_ACTIVE, STATE_LOCKED or QUOTA_EXCEEDED.
  */
 export async function appendSnapshot(
   database: KilolockDatabase,
   destination: Destination,
   snapshot: Snapshot,
-): Promise<{ stateId: string; serial: bigint }> {
+  once: OnceOnly | null = null,
+): Promise<AppendedVersion> {
   const document = readSupportedDocument(snapshot.document, 'This document');
   return inTransaction(database, 'read-write', async (session) => {
     const { db } = session;
+    const earlier = await once?.claim(db);
+    if (earlier) return earlier;
     const state = await lockStateRow(db, destination, document);
     const managed = [...document.instances()].filter(({ mode }) => mode === 'managed').length;
     await refuseOverQuota(db, destination.namespace, managed, state.id);
@@ -68,7 +85,9 @@ export async function appendSnapshot(
         payload: `{"source": ${JSON.stringify(snapshot.source)}, "serial": ${version.serial}}`,
       })
       .execute();
-    return { stateId: state.id, serial: version.serial };
+    const appended = { stateId: state.id, serial: version.serial };
+    await once?.settle(db, appended);
+    return appended;
   });
 }
 

@@ -108,6 +108,7 @@ describe('the SDL a gateway is given', () => {
       'requiresScopes',
       'shareable',
       'specifiedBy',
+      'tag',
     ]);
     const [link] = subgraph.definitions;
     expect(JSON.stringify(link)).toContain('https://specs.apollo.dev/federation/v2.9');

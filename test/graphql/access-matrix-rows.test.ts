@@ -41,6 +41,8 @@ const NAMED: Named = {
     'Query.stateArchive(scope)': '$scope',
     'Query.stateArchives(filter)': '{ namePrefix: $name }',
     'Query.stateArchives(scope)': '$scope',
+    'Query.stateArchiveOperations(filter)': '{ namePrefix: $name }',
+    'Query.stateArchiveOperations(scope)': '$scope',
     'Query.stateArchiveOperation(id)': '$operationId',
     'Query.stateArchiveOperation(scope)': '$scope',
     'StateArchive.version(serial)': '"1"',

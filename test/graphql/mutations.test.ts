@@ -698,4 +698,71 @@ describe('an idempotency key', () => {
       userErrors: [{ code: 'IDEMPOTENCY_KEY_REUSED', path: ['input', 'idempotencyKey'] }],
     });
   });
+
+  const KEYED = `mutation ($input: ImportStateSnapshotInput!) {
+    importStateSnapshot(input: $input) { stateArchive { name } version { id serial } userErrors { code path } }
+  }`;
+
+  test('of a snapshot gives the same version for the same request, and refuses another', async () => {
+    const document = documentOf(crypto.randomUUID(), {});
+    const ask = async (change: object) =>
+      (
+        await service.ask(KEYED, {
+          variables: { input: { name: 'snap/keyed', document, idempotencyKey: 'post-1', ...change } },
+        })
+      ).data;
+    const first = await ask({});
+    expect(first).toMatchObject({
+      importStateSnapshot: { stateArchive: { name: 'snap/keyed' }, version: { serial: '1' }, userErrors: [] },
+    });
+    expect(await ask({})).toEqual(first);
+    for (const change of [
+      { document: documentOf(crypto.randomUUID(), {}) },
+      { name: 'snap/other' },
+      { source: 'apply' },
+    ]) {
+      expect(await ask(change)).toEqual({
+        importStateSnapshot: {
+          stateArchive: null,
+          version: null,
+          userErrors: [{ code: 'IDEMPOTENCY_KEY_REUSED', path: ['input', 'idempotencyKey'] }],
+        },
+      });
+    }
+    expect(await ask({ idempotencyKey: 'post-2' })).toMatchObject({
+      importStateSnapshot: { version: { serial: '2' } },
+    });
+  });
+
+  test('of a snapshot asked for many times at the same moment gives one version', async () => {
+    const input = {
+      name: 'snap/together',
+      document: documentOf(crypto.randomUUID(), {}),
+      idempotencyKey: 'together-1',
+    };
+    const answers = await Promise.all(
+      Array.from({ length: 4 }, () => service.ask(KEYED, { variables: { input } })),
+    );
+    const data = answers.map((answer) => answer.data);
+    expect(data[0]).toMatchObject({ importStateSnapshot: { version: { serial: '1' }, userErrors: [] } });
+    expect(data).toEqual(Array(4).fill(data[0]));
+  });
+
+  test('of a snapshot that was refused is free for the same request', async () => {
+    const { stateId } = await postHistory(service.database, null, 'snap/held', [{}]);
+    await service.database.pool.query(
+      `insert into state_locks (state_id, lock_id, who, acquired_at) values ($1, 'lock-1', 'carol', now())`,
+      [stateId],
+    );
+    const input = {
+      name: 'snap/held',
+      document: documentOf(crypto.randomUUID(), {}),
+      idempotencyKey: 'held-1',
+    };
+    const refused = await service.ask(KEYED, { variables: { input } });
+    expect(refused.data).toMatchObject({ importStateSnapshot: { userErrors: [{ code: 'STATE_LOCKED' }] } });
+    await service.database.pool.query('delete from state_locks where state_id = $1', [stateId]);
+    const { data } = await service.ask(KEYED, { variables: { input } });
+    expect(data).toMatchObject({ importStateSnapshot: { version: { serial: '2' }, userErrors: [] } });
+  });
 });

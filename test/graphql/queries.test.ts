@@ -252,6 +252,23 @@ describe('versions', () => {
     expect(state).toEqual({ one: { serial: '1' }, none: null, low: null });
   });
 
+  test('are found by tag, or not at all', async () => {
+    const { state } = await ofNetwork(
+      'release: version(tag: "release") { serial } none: version(tag: "Release") { serial } nul: version(tag: "\\u0000") { serial }',
+    );
+    expect(state).toEqual({ release: { serial: '3' }, none: null, nul: null });
+  });
+
+  test.each(['', '(serial: "1", tag: "release")', '(serial: null)'])(
+    'are asked for by one of the two: version%s',
+    async (given) => {
+      const { denials } = await service.ask(
+        `{ stateArchive(name: "prod/network") { version${given} { id } } }`,
+      );
+      expect(denials).toEqual(['stateArchive.version: BAD_USER_INPUT']);
+    },
+  );
+
   test('with serials above 2^53 keep every digit, apart from their neighbours', async () => {
     const version = (serial: string) => ({
       serial,

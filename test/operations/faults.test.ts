@@ -80,7 +80,12 @@ describe('a COMMIT whose answer is lost', () => {
 
   test('of a snapshot is a success when it was one', async () => {
     const request = { caller: silent(), requestId: 'request-1' };
-    const written = await importStateSnapshot(request, 'snapshot', Buffer.from(firstDocument), null);
+    const written = await importStateSnapshot(request, {
+      label: 'snapshot',
+      document: Buffer.from(firstDocument),
+      source: null,
+      idempotencyKey: null,
+    });
     expect(written.serial).toBe(1n);
     expect(await query('select serial from state_versions where state_id = $1', [written.stateId])).toEqual([
       { serial: '1' },
@@ -109,7 +114,12 @@ describe('a COMMIT whose answer is lost', () => {
     });
     const request = { caller: { ...caller, database: lost }, requestId: 'request-1' };
     await expect(
-      importStateSnapshot(request, 'app', Buffer.from(secondDocument), null),
+      importStateSnapshot(request, {
+        label: 'app',
+        document: Buffer.from(secondDocument),
+        source: null,
+        idempotencyKey: null,
+      }),
     ).rejects.toMatchObject({ code: 'OPERATION_INTERRUPTED' });
     expect(
       await query('select serial from state_versions where tenant_id = $1', [caller.namespace.tenantId]),

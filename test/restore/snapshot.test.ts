@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import type { Caller } from '../../src/history/states.ts';
-import { importStateSnapshot } from '../../src/operations/import-state-snapshot.ts';
+import { importStateSnapshot, type SnapshotRequest } from '../../src/operations/import-state-snapshot.ts';
 import {
   archivePath,
   type Backend,
@@ -220,17 +220,21 @@ describe('a snapshot is refused', () => {
   test('when the credential does not cover the label', async () => {
     const confined = withPrincipal(caller, { statePatterns: ['dev/*'] });
     const request = { caller: confined, requestId: 'request-1' };
-    const outcome = importStateSnapshot(request, 'prod/x', Buffer.from(first), null);
+    const outcome = importStateSnapshot(request, snapshotOf('prod/x', Buffer.from(first)));
     expect(await refused(outcome)).toMatchObject({ name: 'NotPermittedError' });
   });
 
   test('with INVALID_INPUT for a source Kilolock’s own import does not take; "import" is the default', async () => {
     const request = { caller, requestId: 'request-1' };
     const document = Buffer.from(first);
-    const outcome = importStateSnapshot(request, 'sources', document, 'rollback');
+    const outcome = importStateSnapshot(request, { ...snapshotOf('sources', document), source: 'rollback' });
     expect(await refused(outcome)).toMatchObject({ code: 'INVALID_INPUT', inputPath: ['source'] });
-    const { stateId } = await importStateSnapshot(request, 'sources', document, null);
+    const { stateId } = await importStateSnapshot(request, snapshotOf('sources', document));
     const rows = await readStateRows(backend.database, stateId);
     expect(rows.state_versions?.[0]).toMatchObject({ source: 'import', created_by: 'Zoë Öst' });
   });
 });
+
+function snapshotOf(label: string, document: Buffer): SnapshotRequest {
+  return { label, document, source: null, idempotencyKey: null };
+}

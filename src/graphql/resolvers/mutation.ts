@@ -55,9 +55,16 @@ export const Mutation: MutationResolvers = {
 
   async importStateSnapshot(_root, { input }, context) {
     const reader = await destinationReader(context, input.scope);
-    const { name, source } = input;
     const outcome = await refusable(context, 'importStateSnapshot', async () =>
-      importStateSnapshot({ ...context, ...reader }, name, await documentOf(context, input), source ?? null),
+      importStateSnapshot(
+        { ...context, ...reader },
+        {
+          label: input.name,
+          document: await documentOf(context, input),
+          source: input.source ?? null,
+          idempotencyKey: input.idempotencyKey ?? null,
+        },
+      ),
     );
     if ('refusal' in outcome) return { stateArchive: null, version: null, userErrors: [outcome.refusal] };
     const { loaders } = reader;

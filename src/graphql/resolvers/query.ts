@@ -1,6 +1,8 @@
 import { isStorableText } from '../../base/text.ts';
 import { listStates } from '../../history/states.ts';
+import { searchOperations } from '../../operations/operation-records.ts';
 import { connectionOf, keyOfCursor, pageLimit } from '../connection.ts';
+import { positionOf, readPosition } from '../operation-position.ts';
 import { readBy, readOrNull } from '../parents.ts';
 import { requirePermission } from '../reader.ts';
 import type { QueryResolvers } from '../schema-types.ts';
@@ -27,6 +29,23 @@ export const Query: QueryResolvers = {
   async stateArchiveOperation(_root, { id, scope }, { reader: open }) {
     const reader = await open(scope);
     return reader === null ? null : readOrNull(reader, await reader.loaders.operationById.load(id));
+  },
+
+  async stateArchiveOperations(_root, { scope, filter, ...page }, { reader: open }) {
+    const limit = pageLimit(page, 100);
+    const after = keyOfCursor(page, readPosition);
+    const reader = await open(scope);
+    if (reader === null) return connectionOf([], page, String);
+    const { caller } = reader;
+    const wanted = {
+      kind: filter?.kind ?? null,
+      statuses: filter?.status ?? null,
+      labelPrefix: filter?.namePrefix ?? '',
+      actor: filter?.actor ?? null,
+      since: filter?.since ?? null,
+    };
+    const operations = await searchOperations(caller.database.db, caller, wanted, { after, limit });
+    return connectionOf(operations.map(readBy(reader)), page, positionOf);
   },
 };
 

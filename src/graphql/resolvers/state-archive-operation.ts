@@ -20,6 +20,7 @@ export const StateArchiveOperation: StateArchiveOperationResolvers = {
 
   id: ({ record }) => record.id,
   kind: ({ record }) => record.kind,
+  name: ({ record }) => record.label,
   status: ({ record }) => record.status,
   progress: ({ record }) => record.progress,
   actor: ({ record }) => record.actor,

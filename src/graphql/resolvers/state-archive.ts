@@ -1,9 +1,7 @@
 import { parseInt64 } from '../../base/int64.ts';
-import { isUtcTime } from '../../base/time.ts';
-import { isUuid } from '../../base/uuid.ts';
-import type { OperationPosition, OperationRecord } from '../../operations/operation-records.ts';
-import { connectionOf, keyOfCursor, pageLimit } from '../connection.ts';
+import { badUserInput, connectionOf, keyOfCursor, pageLimit } from '../connection.ts';
 import type { GraphqlContext } from '../context.ts';
+import { positionOf, readPosition } from '../operation-position.ts';
 import { readBy, readOrNull, type StateArchiveParent } from '../parents.ts';
 import type { Reader } from '../reader.ts';
 import type {
@@ -46,26 +44,24 @@ export const StateArchive: StateArchiveResolvers = {
     return { ...connectionOf(nodes, page, (version) => String(version.record.serial)), totalCount };
   },
 
-  version: async ({ record, reader }, { serial }) =>
-    readOrNull(reader, await reader.loaders.versionBySerial.load({ stateId: record.id, serial })),
+  async version({ record, reader }, { serial: given = null, tag = null }) {
+    if ((given === null) === (tag === null)) throw badUserInput('Give exactly one of serial and tag.');
+    const { loaders } = reader;
+    const serial =
+      given ?? (await loaders.tags.load(record.id)).find((each) => each.tag === tag)?.serial ?? null;
+    if (serial === null) return null;
+    return readOrNull(reader, await loaders.versionBySerial.load({ stateId: record.id, serial }));
+  },
+
   tags: async ({ record, reader }) => [...(await reader.loaders.tags.load(record.id))],
 
   async operations({ record, reader }, page) {
     const limit = pageLimit(page, 100);
     const after = keyOfCursor(page, readPosition);
     const operations = await reader.loaders.operationPage.load({ stateId: record.id, after, limit });
-    return connectionOf(operations.map(readBy(reader)), page, (operation) => positionOf(operation.record));
+    return connectionOf(operations.map(readBy(reader)), page, positionOf);
   },
 };
-
-function positionOf({ createdAt, id }: OperationRecord): string {
-  return `${createdAt} ${id}`;
-}
-
-function readPosition(text: string): OperationPosition | null {
-  const [createdAt = '', id = '', ...more] = text.split(' ');
-  return isUtcTime(createdAt) && isUuid(id) && more.length === 0 ? { createdAt, id } : null;
-}
 
 /** A reference names the state by its id, in the caller's own environment, or by workspace, environment and label. */
 async function resolveState(
