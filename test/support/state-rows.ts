@@ -12,7 +12,10 @@ export type StateRows = Readonly<Record<string, readonly TextRow[]>>;
  * `version <serial>` and the state's own `state`, in columns and in payloads, and the state's tenant reads `own`. Rows are
  * sorted by what is left.
  */
-export async function readStateRows({ pool }: KilolockDatabase, stateId: string): Promise<StateRows> {
+export async function readStateRows(
+  { pool }: Pick<KilolockDatabase, 'pool'>,
+  stateId: string,
+): Promise<StateRows> {
   const { rows: columns } = await pool.query<{ table: string; column: string }>(
     `select class.relname as table, attribute.attname as column
      from pg_class class
