@@ -195,9 +195,13 @@ export async function* readArchive(
   }
 }
 
+/** How far an archive that is refused already is unpacked, to learn whether it is a damaged one. */
+const SEARCH_FOR_DAMAGE_BYTES = 64 * 1024 * 1024;
+
 /**
  * The truest name for what is wrong. A damaged container shows first as nonsense in what it unpacks to, and only its end,
- * where the checksum stands, tells damage from an archive that was written wrong.
+ * where the checksum stands, tells damage from an archive that was written wrong. Of a large archive the end is not waited
+ * for: a refusal costs a bounded amount.
  */
 async function nameDamage(
   error: ArchiveError,
@@ -209,8 +213,12 @@ async function nameDamage(
     found.member !== null || member === null
       ? found
       : new ArchiveError(found.code, `${found.message}; it shows in ${member}`, { member, cause: found });
+  let unpacked = 0;
   try {
-    for await (const _ of tar);
+    for await (const chunk of tar) {
+      unpacked += chunk.length;
+      if (unpacked > SEARCH_FOR_DAMAGE_BYTES) break;
+    }
   } catch (damage) {
     if (damage instanceof ArchiveError && damage.code !== 'ARCHIVE_TOO_LARGE') return located(damage);
   }

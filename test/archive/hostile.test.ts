@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { zstdCompressSync } from 'node:zlib';
 import { beforeAll, describe, expect, it } from '@jest/globals';
 import { type ArchiveLimits, DEFAULT_ARCHIVE_LIMITS } from '../../src/archive/format.ts';
+import { readArchive } from '../../src/archive/reader.ts';
 import { buildArchive } from './support/build-archive.ts';
 import {
   type Changes,
@@ -678,6 +679,20 @@ describe('what is beyond a limit is ARCHIVE_TOO_LARGE', () => {
       member: name,
       message: expect.stringContaining('268435455'),
     });
+  });
+
+  it('what follows a bad manifest: no more of it is unpacked than it takes to tell damage from a lie', async () => {
+    let unpacked = 0;
+    async function* endless() {
+      const bad = patched('manifest.json', (block) => block.write('x', 500));
+      yield bad;
+      for (let piece = 0; piece < 1024; piece++) {
+        unpacked += 1 << 20;
+        yield Buffer.alloc(1 << 20);
+      }
+    }
+    await expect(readArchive(endless()).next()).rejects.toMatchObject({ code: 'ARCHIVE_UNSAFE' });
+    expect(unpacked).toBeLessThan(100 << 20);
   });
 
   it('a bomb, of which no more is unpacked than the limits allow', async () => {
