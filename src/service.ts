@@ -58,7 +58,7 @@ export async function startService(
   const ownDatabases = new EnvironmentDatabases({
     maxDatabases: ENVIRONMENT_DATABASES,
     maxConnectionsEach: CONNECTIONS_AN_ENVIRONMENT,
-    onOpened: ({ db }) => failInterrupted(db),
+    onOpened: (database) => failInterrupted(database.for('housekeeping')),
   });
   const environments = new Environments(database, ownDatabases);
   const runner = new OperationRunner({
@@ -75,7 +75,7 @@ export async function startService(
     maxOperationsPerPrincipal: config.maxOperationsPerPrincipal,
     retentionSeconds: config.archiveRetentionSeconds,
   };
-  await failInterrupted(database.db);
+  await failInterrupted(database.for('housekeeping'));
   await housekeep(services, logger);
   const housekeeping = setInterval(() => void housekeep(services, logger), HOUSEKEEPING_MS);
   housekeeping.unref();

@@ -1,4 +1,5 @@
 import type { Kysely } from 'kysely';
+import type { KilolockDatabase } from '../database/connection.ts';
 import type { Database } from '../database/types.ts';
 import { isUseWorthNoting, noteUse } from './last-use.ts';
 import type { Grant, Principal, Scope } from './principal.ts';
@@ -18,16 +19,17 @@ export interface TokenPolicy {
  * @param presented.hint the workspace it is said to belong to, by public id or slug; null: whichever.
  */
 export async function verifyApiToken(
-  db: Kysely<Database>,
+  database: KilolockDatabase,
   policy: TokenPolicy,
   { hash, hint }: { readonly hash: Buffer; readonly hint: string | null },
 ): Promise<Principal | null> {
+  const db = database.for('read');
   const token = await findActiveToken(db, hash);
   if (token === undefined) return null;
   const { id, workspace, environment } = token;
   if (hint !== null && hint !== workspace && hint !== token.tenantSlug) return null;
 
-  if (token.isUseWorthNoting) await noteUse(db, 'api_tokens', id);
+  if (token.isUseWorthNoting) await noteUse(database, 'api_tokens', id);
   const own: Grant = {
     scopes: new Set(ownScopes(policy)),
     reach: { kind: 'environment', workspace, environment },

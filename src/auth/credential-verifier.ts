@@ -46,7 +46,7 @@ export function createCredentialVerifier(options: {
         throw new InvalidCredentialError('a JWT as a password');
       }
       const presented = { secret: header.secret, hint: hintOf(header) };
-      const principal = await verifyKilolockCredential(database.db, policies, presented);
+      const principal = await verifyKilolockCredential(database, policies, presented);
       if (principal === null) throw new InvalidCredentialError('no active Kilolock token');
       return principal;
     },

@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { Kysely } from 'kysely';
-import type { Database } from '../database/types.ts';
+import type { KilolockDatabase } from '../database/connection.ts';
 import { type TokenPolicy, verifyApiToken } from './api-tokens.ts';
 import { type OwnerPolicy, verifyPersonalAccessToken } from './personal-access-tokens.ts';
 import type { Principal } from './principal.ts';
@@ -25,13 +24,13 @@ export interface PresentedSecret {
  * @returns null when it is none, is revoked, or belongs to something that is not active: which of these is not told.
  */
 export async function verifyKilolockCredential(
-  db: Kysely<Database>,
+  database: KilolockDatabase,
   policies: CredentialPolicies,
   { secret, hint }: PresentedSecret,
 ): Promise<Principal | null> {
   const hash = createHash('sha256').update(secret).digest();
   return (
-    (await verifyApiToken(db, policies.token, { hash, hint })) ??
-    (await verifyPersonalAccessToken(db, policies.owner, { hash, hint }))
+    (await verifyApiToken(database, policies.token, { hash, hint })) ??
+    (await verifyPersonalAccessToken(database, policies.owner, { hash, hint }))
   );
 }

@@ -1,5 +1,5 @@
-import { type Kysely, type RawBuilder, sql } from 'kysely';
-import type { Database } from '../database/types.ts';
+import { type RawBuilder, sql } from 'kysely';
+import type { KilolockDatabase } from '../database/connection.ts';
 
 type TokenTable = 'api_tokens' | 'portal_personal_access_tokens';
 
@@ -13,12 +13,12 @@ export function isUseWorthNoting(table: TokenTable): RawBuilder<boolean> {
  * Notes that a token is used now. It is for people to see which tokens are still in use: nobody waits for a lock on the
  * row, and no request fails because it cannot be written.
  */
-export async function noteUse(db: Kysely<Database>, table: TokenTable, id: string): Promise<void> {
-  const tokens = sql.table(table);
+export async function noteUse(database: KilolockDatabase, table: TokenTable, id: string): Promise<void> {
+  const tokens = sql.table(`public.${table}`);
   await sql`
     update ${tokens} set last_used_at = now() where id = (
       select id from ${tokens} where id = ${id} and ${isUseWorthNoting(table)} for no key update skip locked
     )`
-    .execute(db)
+    .execute(database.for('housekeeping'))
     .catch(() => {});
 }

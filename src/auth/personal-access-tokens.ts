@@ -1,4 +1,5 @@
 import type { Kysely } from 'kysely';
+import type { KilolockDatabase } from '../database/connection.ts';
 import type { Database } from '../database/types.ts';
 import { isUseWorthNoting, noteUse } from './last-use.ts';
 import type { Grant, Principal, Scope } from './principal.ts';
@@ -23,18 +24,18 @@ export interface OwnerPolicy {
  * @param presented.hint the public id of the workspace it is to be used in; null: every one.
  */
 export async function verifyPersonalAccessToken(
-  db: Kysely<Database>,
+  database: KilolockDatabase,
   policy: OwnerPolicy,
   { hash, hint }: { readonly hash: Buffer; readonly hint: string | null },
 ): Promise<Principal | null> {
   if (!policy.export && !policy.import) return null;
-  const rows = (await findActiveEnvironments(db, hash)).filter(
+  const rows = (await findActiveEnvironments(database.for('read'), hash)).filter(
     ({ workspace }) => hint === null || workspace === hint,
   );
   const [first, ...others] = rows;
   if (first === undefined) return null;
 
-  if (first.isUseWorthNoting) await noteUse(db, 'portal_personal_access_tokens', first.tokenId);
+  if (first.isUseWorthNoting) await noteUse(database, 'portal_personal_access_tokens', first.tokenId);
   const scopes = new Set(ownerScopes(policy));
   const grants = rows.map(
     ({ workspace, environment }): Grant => ({

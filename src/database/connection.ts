@@ -1,22 +1,45 @@
-import { type Expression, Kysely, PostgresDialect, type RawBuilder, sql } from 'kysely';
+import { setTimeout as pause } from 'node:timers/promises';
+import { type Expression, type Kysely, type RawBuilder, sql, type Transaction } from 'kysely';
 import pg from 'pg';
 import { commit } from './commit.ts';
+import { DatabaseUnavailableError, interpretError, isEndOfSession } from './errors.ts';
+import { kyselyOfStatements, kyselyOfTransaction } from './kysely.ts';
+import { queryPinned } from './pinned-query.ts';
+import { type Lane, PURPOSES, type Purpose, pinsOf, type StatementPurpose } from './purposes.ts';
 import type { Database } from './types.ts';
 
-/** A PostgreSQL database and the pool of connections to it. */
+/** A PostgreSQL database and the connections to it. */
 export interface KilolockDatabase {
+  /**
+   * Runs each statement as a transaction of its own, made ours and limited by its purpose, in one round trip. Names without
+   * a schema are those of `public`; raw SQL has to name schemas itself.
+   *
+   * @throws from the statements: {@link DatabaseUnavailableError}, {@link DatabaseUnusableError}, and PostgreSQL's errors
+   *   about what was asked as they are.
+   */
+  for(purpose: StatementPurpose): Kysely<Database>;
+  /** The connections by the kind of work they are kept for. What runs on them directly is not pinned. */
+  readonly pools: Readonly<Record<Lane, pg.Pool>>;
+  /** One of `pools`, for tests and administration. */
   readonly pool: pg.Pool;
-  /** Runs each query on whichever pooled connection is free. */
-  readonly db: Kysely<Database>;
-  /** Closes every connection, after the work running on it has ended. */
+  /** Whether no connection is open: the database is at rest, and costs nothing. */
+  readonly isAtRest: boolean;
+  /** Closes every connection after the work running on it has ended, or by force when that takes more than some seconds. */
   close(): Promise<void>;
 }
 
-/** One checked-out connection. */
+/** One connection, in one transaction. */
 export interface DatabaseSession {
-  /** Runs every query on exactly `client`, so that it shares `client`'s transaction and COPY streams. */
-  readonly db: Kysely<Database>;
+  /** Runs every query on exactly `client`. Names without a schema are those of `public`. */
+  readonly db: Transaction<Database>;
   readonly client: pg.PoolClient;
+  /**
+   * Waits for something that PostgreSQL has to send or take on `client`, a COPY stream's next chunk for one. When it gives
+   * no sign for as long as the purpose's patience lasts, the session is discarded.
+   *
+   * @throws DatabaseUnavailableError when the connection breaks or PostgreSQL gives no sign.
+   */
+  answered<T>(answer: Promise<T>): Promise<T>;
   /**
    * Closes the connection at once, because it is stuck in the middle of a message exchange. Later queries on the session
    * fail, an open transaction is rolled back by the server, and the pool replaces the connection.
@@ -30,7 +53,7 @@ export interface DatabaseSession {
 export interface ConnectOptions {
   /** A PostgreSQL URI, `postgres://user:password@host:port/database`. */
   readonly connectionString: string;
-  /** Most connections open at one time; 10 when absent. */
+  /** Most connections open at one time for each kind of work, see {@link Lane}; 8 when absent. */
   readonly maxConnections?: number;
   /** What `pg_stat_activity` shows; `kilolock-state-archive` when absent. */
   readonly applicationName?: string;
@@ -74,89 +97,153 @@ const types: pg.CustomTypesConfig = {
   },
 };
 
-/** How long a query waits for a connection: a server that does not answer must not hold a request for ever. */
-const CONNECTION_TIMEOUT_MS = 30_000;
+/** How long a connection takes to be made at most, whatever waits for it. */
+const CONNECT_MS = 10_000;
+/** After how long a silence the operating system asks whether the server's machine is still there. */
+const KEEP_ALIVE_MS = 30_000;
+/** How long a closing database waits for the work on it. */
+const CLOSE_GRACE_MS = 10_000;
+/** How long a connection that was closed by force may take to be gone. */
+const FORCED_CLOSE_MS = 1_000;
 
 /**
- * Opens a pool on a database. No connection is made before the first query.
+ * Opens a database. No connection is made before the first query.
  *
- * Every session runs with `TimeZone=UTC` and `DateStyle=ISO`. Values of the types bigint, timestamptz, json and jsonb
- * (and arrays of them) come back as PostgreSQL's own text, never parsed.
+ * Values of the types bigint, timestamptz, json and jsonb (and arrays of them) come back as PostgreSQL's own text, never
+ * parsed. Nothing is set for a session: see `purposes.ts`.
  */
 export function connectDatabase(options: ConnectOptions): KilolockDatabase {
-  const pool = new pg.Pool({
-    connectionString: options.connectionString,
-    max: options.maxConnections ?? 10,
-    connectionTimeoutMillis: CONNECTION_TIMEOUT_MS,
-    application_name: options.applicationName ?? 'kilolock-state-archive',
-    types,
-    // Not start-up options: connection poolers refuse those, and a connection string could override them.
-    onConnect: async (client) => {
-      await client.query("set time zone 'UTC'; set datestyle to 'ISO'");
-    },
+  const clients = new Set<pg.PoolClient>();
+  const makePool = () => {
+    const pool = new pg.Pool({
+      connectionString: options.connectionString,
+      max: options.maxConnections ?? 8,
+      connectionTimeoutMillis: CONNECT_MS,
+      keepAlive: true,
+      keepAliveInitialDelayMillis: KEEP_ALIVE_MS,
+      application_name: options.applicationName ?? 'kilolock-state-archive',
+      types,
+    });
+    // A broken connection fails the query that runs on it, and the pool replaces it; without listeners the same
+    // 'error' event would end the process.
+    const ignoreBrokenConnection = () => {};
+    pool.on('error', ignoreBrokenConnection);
+    pool.on('connect', (client) => {
+      client.on('error', ignoreBrokenConnection);
+      clients.add(client);
+      client.once('end', () => clients.delete(client));
+    });
+    return pool;
+  };
+  const pools = { reads: makePool(), writes: makePool(), streams: makePool() };
+  return databaseOn(pools, async () => {
+    const ended = Promise.all(Object.values(pools).map((pool) => pool.end()));
+    if (await isOver(ended, CLOSE_GRACE_MS)) return;
+    for (const client of clients) cut(client);
+    await isOver(ended, FORCED_CLOSE_MS);
   });
-  // A broken connection fails the query that runs on it, and the pool replaces it; without listeners the same
-  // 'error' event would end the process.
-  const ignoreBrokenConnection = () => {};
-  pool.on('error', ignoreBrokenConnection);
-  pool.on('connect', (client) => client.on('error', ignoreBrokenConnection));
-
-  const db = new Kysely<Database>({ dialect: new PostgresDialect({ pool }) });
-  return { pool, db, close: () => pool.end() };
 }
 
-/**
- * Checks one connection out for `work` and gives it back afterwards. A connection that broke, or that `work`
- * discarded, is dropped from the pool instead.
- */
-export async function withSession<T>(
-  database: KilolockDatabase,
-  work: (session: DatabaseSession) => Promise<T>,
-): Promise<T> {
-  const session = await openSession(database);
+/** A database on pools that are there already. */
+export function databaseOn(
+  pools: KilolockDatabase['pools'],
+  close: KilolockDatabase['close'],
+): KilolockDatabase {
+  const statements = new Map<StatementPurpose, Kysely<Database>>();
+  const database: KilolockDatabase = {
+    pools,
+    pool: pools.reads,
+    for(purpose) {
+      const made = statements.get(purpose);
+      if (made !== undefined) return made;
+      const kysely = kyselyOfStatements((text, values) => runStatement(database, purpose, text, values));
+      statements.set(purpose, kysely);
+      return kysely;
+    },
+    get isAtRest() {
+      return Object.values(pools).every(({ totalCount }) => totalCount === 0);
+    },
+    close,
+  };
+  return database;
+}
+
+async function isOver(work: Promise<unknown>, withinMs: number): Promise<boolean> {
+  const patience = new AbortController();
+  const late = pause(withinMs, false, { signal: patience.signal }).catch(() => false);
   try {
-    return await work(session);
+    return await Promise.race([work.then(() => true), late]);
+  } finally {
+    patience.abort();
+  }
+}
+
+/** Ends a connection without a word to the server, which may be frozen. */
+function cut(client: pg.PoolClient): void {
+  (client as pg.PoolClient & Pick<pg.Client, 'connection'>).connection.stream.destroy();
+}
+
+/** Runs one statement in a transaction of its own. */
+async function runStatement(
+  database: KilolockDatabase,
+  purpose: Purpose,
+  text: string,
+  values: readonly unknown[],
+): Promise<pg.QueryResult> {
+  const session = await openSession(database, purpose);
+  try {
+    return await session.answered(queryPinned(session.client, pinsOf(purpose), text, values));
   } catch (error) {
-    await rollBack(session);
-    throw error;
+    if (isEndOfSession(error)) session.discard(error as Error);
+    throw interpretError(error, purpose);
   } finally {
     session.release();
   }
 }
 
 /**
- * Runs `work` in one transaction: committed when `work` succeeds, rolled back when it throws, and the error of `work`
- * is the one thrown.
+ * Runs `work` in one transaction on one connection: committed when `work` succeeds, rolled back when it throws. What its
+ * purpose means is written at {@link Purpose}.
  *
- * - `read-only-snapshot`: REPEATABLE READ READ ONLY. Every statement sees the database as it was at the first one.
- * - `read-write`: READ COMMITTED.
- *
- * A connection that is lost during COMMIT is no failure when the transaction turns out to be committed.
- *
- * @throws TransactionRolledBackError when `work` succeeded though one of its statements had failed; CommitUndecidedError
- *   when nobody can tell whether the transaction was committed.
+ * @param options.signal aborts the transaction wherever it stands, by cutting its connection; the signal's reason is thrown.
+ * @throws the error of `work`; DatabaseUnavailableError and DatabaseUnusableError in place of the driver's when the database
+ *   is the cause; TransactionRolledBackError when `work` succeeded though one of its statements had failed;
+ *   CommitUndecidedError when nobody can tell whether the transaction was committed. A connection
+ *   that is lost during COMMIT is no failure when the transaction turns out to be committed.
  */
-export function inTransaction<T>(
+export async function inTransaction<T>(
   database: KilolockDatabase,
-  mode: 'read-only-snapshot' | 'read-write',
+  purpose: Purpose,
   work: (session: DatabaseSession) => Promise<T>,
+  options: { readonly signal?: AbortSignal } = {},
 ): Promise<T> {
-  return withSession(database, async (session) => {
-    const { client } = session;
-    await client.query(
-      mode === 'read-only-snapshot'
-        ? 'begin isolation level repeatable read read only'
-        : 'begin isolation level read committed read write',
-    );
+  const { signal } = options;
+  signal?.throwIfAborted();
+  const session = await openSession(database, purpose);
+  const abort = () => session.discard(signal?.reason);
+  signal?.addEventListener('abort', abort, { once: true });
+  try {
+    // The purpose is for whoever reads the server's log.
+    const opening = [`begin /* ${purpose} */`, ...pinsOf(purpose)];
+    await session.answered(session.client.query(opening.join('; ')));
     const result = await work(session);
-    if (mode === 'read-only-snapshot') {
+    if (PURPOSES[purpose].readOnly) {
       // A reader has nothing to commit: it may stop in the middle of a COPY and discard the session, or lose it now.
-      if (!session.discarded) await client.query('commit').catch((error) => session.discard(error));
+      if (!session.discarded) {
+        await session.answered(session.client.query('commit')).catch((error) => session.discard(error));
+      }
       return result;
     }
-    if ((await commit(database.pool, client)) === 'ROLLBACK') throw new TransactionRolledBackError();
+    if ((await commit(database, session)) === 'ROLLBACK') throw new TransactionRolledBackError();
     return result;
-  });
+  } catch (error) {
+    await rollBack(session);
+    if (signal?.aborted) throw signal.reason;
+    throw interpretError(error, purpose);
+  } finally {
+    signal?.removeEventListener('abort', abort);
+    session.release();
+  }
 }
 
 /**
@@ -165,15 +252,16 @@ export function inTransaction<T>(
  */
 async function rollBack(session: DatabaseSession): Promise<void> {
   if (session.discarded) return;
-  await session.client.query('rollback').catch((failure) => session.discard(failure));
+  await session.answered(session.client.query('rollback')).catch((failure) => session.discard(failure));
 }
 
 interface OpenSession extends DatabaseSession {
   release(): void;
 }
 
-async function openSession(database: KilolockDatabase): Promise<OpenSession> {
-  const client = await database.pool.connect();
+async function openSession(database: KilolockDatabase, purpose: Purpose): Promise<OpenSession> {
+  const { lane, patienceMs } = PURPOSES[purpose];
+  const client = await checkOut(database.pools[lane], purpose);
   let state: 'open' | 'discarded' | 'released' = 'open';
   let broken: Error | undefined;
   const noteBroken = (error: Error) => {
@@ -185,9 +273,37 @@ async function openSession(database: KilolockDatabase): Promise<OpenSession> {
     client.off('error', noteBroken);
     client.release(error);
   };
-  return {
+  const session: OpenSession = {
     client,
-    db: kyselyOn(client, () => state === 'open'),
+    db: kyselyOfTransaction(async (text, values) => {
+      if (state !== 'open') throw new Error('The database session has ended.');
+      return session.answered(client.query(text, [...values]));
+    }),
+    async answered(answer) {
+      const timer = setTimeout(() => {
+        const seconds = patienceMs / 1000;
+        broken ??= new DatabaseUnavailableError(
+          'unresponsive',
+          `The database gave no sign for ${seconds} s; try again later.`,
+        );
+        session.discard(broken);
+      }, patienceMs);
+      try {
+        return await answer;
+      } catch (error) {
+        if (broken instanceof DatabaseUnavailableError) throw broken;
+        if (error instanceof pg.DatabaseError) throw error;
+        throw new DatabaseUnavailableError(
+          'unreachable',
+          'The connection to the database broke; try again.',
+          {
+            cause: error,
+          },
+        );
+      } finally {
+        clearTimeout(timer);
+      }
+    },
     get discarded() {
       return state === 'discarded';
     },
@@ -195,31 +311,54 @@ async function openSession(database: KilolockDatabase): Promise<OpenSession> {
       if (state !== 'open') return;
       state = 'discarded';
       giveBack(reason);
+      cut(client);
     },
     release() {
       if (state === 'open') giveBack(broken);
       state = 'released';
     },
   };
+  return session;
 }
 
-function kyselyOn(client: pg.PoolClient, isOpen: () => boolean): Kysely<Database> {
-  const connection = {
-    query: client.query.bind(client) as pg.PoolClient['query'],
-    release() {}, // The session gives the client back, not Kysely.
-  };
-  return new Kysely<Database>({
-    dialect: new PostgresDialect({
-      pool: {
-        options: {},
-        async connect() {
-          if (!isOpen()) throw new Error('The database session has ended.');
-          return connection;
-        },
-        async end() {},
-      },
-    }),
-  });
+/** Takes a connection from a pool, and gives it back at once when it comes too late. */
+async function checkOut(pool: pg.Pool, purpose: Purpose): Promise<pg.PoolClient> {
+  const { connectionMs } = PURPOSES[purpose];
+  const connecting = pool.connect();
+  if (
+    !(await isOver(
+      connecting.catch(() => {}),
+      connectionMs,
+    ))
+  ) {
+    connecting.then(
+      (client) => client.release(),
+      () => {},
+    );
+    throw noConnectionFree(connectionMs);
+  }
+  try {
+    return await connecting;
+  } catch (error) {
+    if (error instanceof pg.DatabaseError) throw interpretError(error, purpose);
+    // The two errors of pg-pool that are its own.
+    const { message } = error as Error;
+    if (message === 'timeout exceeded when trying to connect') throw noConnectionFree(CONNECT_MS, error);
+    if (message.includes('after calling end on the pool')) {
+      throw new DatabaseUnavailableError('unreachable', 'The service is shutting down.', { cause: error });
+    }
+    throw new DatabaseUnavailableError('unreachable', 'The database cannot be reached; try again later.', {
+      cause: error,
+    });
+  }
+}
+
+function noConnectionFree(waitedMs: number, cause?: unknown): DatabaseUnavailableError {
+  return new DatabaseUnavailableError(
+    'busy',
+    `No connection to the database was free within ${waitedMs / 1000} s; try again later.`,
+    { cause },
+  );
 }
 
 /**

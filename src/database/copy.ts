@@ -63,7 +63,7 @@ export async function* copyTextRows(
   const stream = session.client.query(copyTo(`COPY (${query}) TO STDOUT (FORMAT binary)`));
   // The iterator below throws this error; but one that comes after the iterator has gone would end the process.
   stream.on('error', () => {});
-  const reader = new ByteReader(stream);
+  const reader = new ByteReader(stream, session);
   let over = false;
   try {
     const signature = await reader.take(SIGNATURE.length);
@@ -97,17 +97,19 @@ export async function* copyTextRows(
 /** Takes exact numbers of bytes from a stream of chunks. */
 class ByteReader {
   readonly #chunks: AsyncIterator<Buffer>;
+  readonly #session: DatabaseSession;
   #rest: Buffer = Buffer.alloc(0);
   /** The stream itself failed: the server, or the connection, has ended the COPY. */
   failed = false;
 
-  constructor(stream: AsyncIterable<Buffer>) {
+  constructor(stream: AsyncIterable<Buffer>, session: DatabaseSession) {
     this.#chunks = stream[Symbol.asyncIterator]();
+    this.#session = session;
   }
 
   async #next(): Promise<Buffer | undefined> {
     try {
-      const { value, done } = await this.#chunks.next();
+      const { value, done } = await this.#session.answered(this.#chunks.next());
       return done ? undefined : value;
     } catch (error) {
       this.failed = true;
@@ -176,7 +178,7 @@ class ByteReader {
  * Copies rows into a table through `COPY … FROM STDIN (FORMAT binary)`, and returns how many. Values are sent as they
  * come; none is held whole.
  *
- * `table` and the column names are quoted here; a schema is written with a dot: `state_archive.version_mapping`. `rows` must
+ * `table` and the column names are quoted here; the table is named with its schema: `state_archive.version_mapping`. `rows` must
  * not query the session it is copied through: that query would wait for the end of the COPY.
  *
  * When `rows` throws, or a streamed value is shorter or longer than its `byteLength`, the COPY fails as a whole and that
@@ -187,7 +189,7 @@ class ByteReader {
  *
  * @example
  * ```ts
- * await copyIntoTable(session, 'state_versions', [['id', 'uuid'], ['serial', 'bigint'], ['raw_state', 'jsonb']], [
+ * await copyIntoTable(session, 'public.state_versions', [['id', 'uuid'], ['serial', 'bigint'], ['raw_state', 'jsonb']], [
  *   [id, 7n, { byteLength, content }],
  * ])
  * ```
@@ -219,11 +221,11 @@ export async function copyIntoTable(
   // One write at a time, each awaited: that is the back-pressure, and pg-copy-streams loses its footing when the server
   // fails while it still has several writes queued.
   const send = (block: Buffer): Promise<void> => {
-    if (serverError) throw serverError;
+    if (serverError) return session.answered(failed);
     const written = new Promise<void>((resolve) => {
       stream.write(block, () => resolve());
     });
-    return Promise.race([written, failed]);
+    return session.answered(Promise.race([written, failed]));
   };
 
   const writer = new BlockWriter(send);
@@ -250,10 +252,10 @@ export async function copyIntoTable(
       await failed.catch(() => {});
       throw error;
     }
-    throw serverError;
+    return session.answered(failed);
   }
   stream.end();
-  await Promise.race([once(stream, 'finish'), failed]);
+  await session.answered(Promise.race([once(stream, 'finish'), failed]));
   return stream.rowCount;
 }
 

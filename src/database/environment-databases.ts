@@ -93,7 +93,7 @@ export class EnvironmentDatabases {
     const { maxDatabases } = this.#options;
     if (this.#entries.size < maxDatabases) return;
     for (const [connectionString, { database }] of this.#entries) {
-      if (database.pool.totalCount > 0) continue;
+      if (!database.isAtRest) continue;
       this.#entries.delete(connectionString);
       return;
     }

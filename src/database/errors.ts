@@ -1,10 +1,89 @@
 import pg from 'pg';
+import { OperatorError } from '../base/operator-error.ts';
+import { PURPOSES, type Purpose } from './purposes.ts';
+
+/**
+ * Why a database could not do its part:
+ *
+ * - `unreachable`: there is no connection to it, or it broke.
+ * - `busy`: no connection was free for as long as we wait for one.
+ * - `unresponsive`: it is connected and gives no sign.
+ * - `timeout`: it took longer than the purpose of the transaction allows.
+ * - `locked`: somebody else held a lock for longer than we wait.
+ * - `overloaded`: it is out of connections, memory or disk.
+ */
+export type UnavailableReason = 'unreachable' | 'busy' | 'unresponsive' | 'timeout' | 'locked' | 'overloaded';
+
+/**
+ * The database could not do its part at this moment, and nothing is wrong with what was asked: asking again later may
+ * succeed. Nothing was committed. `message` is fit for callers; the driver's own error is the `cause`.
+ */
+export class DatabaseUnavailableError extends Error {
+  override readonly name = 'DatabaseUnavailableError';
+  readonly reason: UnavailableReason;
+
+  constructor(reason: UnavailableReason, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.reason = reason;
+  }
+}
+
+/**
+ * The database refuses what this service is for, and will until an operator changes it: a right is missing, or it takes no
+ * writes. `message` is one line for the operator, not for callers; `/readyz` finds the same.
+ */
+export class DatabaseUnusableError extends OperatorError {
+  override readonly name = 'DatabaseUnusableError';
+}
+
+/**
+ * What an error of the driver means for a transaction of this purpose: {@link DatabaseUnavailableError},
+ * {@link DatabaseUnusableError}, or the error as it is when it is about what was asked.
+ */
+export function interpretError(error: unknown, purpose: Purpose): unknown {
+  if (!(error instanceof pg.DatabaseError)) return error;
+  const { code = '' } = error;
+  const { statementMs, lockMs } = PURPOSES[purpose];
+  const unavailable = (reason: UnavailableReason, message: string) =>
+    new DatabaseUnavailableError(reason, message, { cause: error });
+  if (isEndOfSession(error))
+    return unavailable('unreachable', 'The database ended the connection; try again.');
+  if (code === QUERY_CANCELED) {
+    const limit = statementMs === null ? '' : `: it may take ${statementMs / 1000} s`;
+    return unavailable('timeout', `PostgreSQL was stopped while it worked on a statement${limit}.`);
+  }
+  if (code === LOCK_NOT_AVAILABLE || code === DEADLOCK_DETECTED) {
+    return unavailable(
+      'locked',
+      `Rows that are needed are locked by somebody else, for longer than the ${lockMs / 1000} s that are waited; try again later.`,
+    );
+  }
+  if (code.startsWith(INSUFFICIENT_RESOURCES)) {
+    return unavailable('overloaded', 'The database is out of connections, memory or disk; try again later.');
+  }
+  if (code === INSUFFICIENT_PRIVILEGE || code === READ_ONLY_SQL_TRANSACTION) {
+    return new DatabaseUnusableError(
+      `The database does not let this service work: ${error.message}. docs/operations.md lists what it needs.`,
+      { cause: error },
+    );
+  }
+  return error;
+}
+
+/** Whether PostgreSQL says with this error that it closes the connection. */
+export function isEndOfSession(error: unknown): boolean {
+  // Class 08 and 57P are shutdowns and lost connections, 25P03 and 25P04 the time limits on transactions.
+  return error instanceof pg.DatabaseError && /^(08|57P|25P0[34])/.test(error.code ?? '');
+}
 
 /** SQLSTATE codes (PostgreSQL manual, appendix A) that this project acts on. */
-const UNIQUE_VIOLATION = '23505';
-const INVALID_SCHEMA_NAME = '3F000';
-const UNDEFINED_TABLE = '42P01';
+const QUERY_CANCELED = '57014';
 const LOCK_NOT_AVAILABLE = '55P03';
+const DEADLOCK_DETECTED = '40P01';
+const INSUFFICIENT_RESOURCES = '53';
+const INSUFFICIENT_PRIVILEGE = '42501';
+const READ_ONLY_SQL_TRANSACTION = '25006';
+const UNIQUE_VIOLATION = '23505';
 const DUPLICATE_DATABASE = '42P04';
 
 function hasCode(error: unknown, code: string): error is pg.DatabaseError {
@@ -34,26 +113,17 @@ export function isUnstorableValue(error: unknown): error is pg.DatabaseError {
 
 /**
  * Whether `error` says that the connection ended, could not be had, or was given up: whatever was asked last may have been
- * done or not, a COMMIT included. The server's own words for it are class 08, its shutdown (57P01 to 57P03) and the
- * timeouts that end a session (57P05, 25P03); everything else the driver and the system say.
+ * done or not, a COMMIT included.
  */
 export function isConnectionLost(error: unknown): boolean {
-  if (error instanceof pg.DatabaseError) return /^(08...|57P0[1235]|25P03)$/.test(error.code ?? '');
-  if (!(error instanceof Error)) return false;
-  if ('syscall' in error && 'code' in error) return !('path' in error);
-  return /^Connection terminated|^timeout exceeded when trying to connect|not queryable|^Query read timeout/.test(
-    error.message,
-  );
+  if (isEndOfSession(error)) return true;
+  if (!(error instanceof DatabaseUnavailableError)) return false;
+  return ['unreachable', 'busy', 'unresponsive'].includes(error.reason);
 }
 
-/** Whether a lock was waited for as long as one may (55P03). */
-export function isLockTimeout(error: unknown): error is pg.DatabaseError {
-  return hasCode(error, LOCK_NOT_AVAILABLE);
-}
-
-/** Whether `error` says that the table, or the schema it should be in, does not exist. */
-export function isMissingTable(error: unknown): error is pg.DatabaseError {
-  return hasCode(error, UNDEFINED_TABLE) || hasCode(error, INVALID_SCHEMA_NAME);
+/** Whether a lock was waited for as long as one may. */
+export function isLockTimeout(error: unknown): boolean {
+  return error instanceof DatabaseUnavailableError && error.reason === 'locked';
 }
 
 /** Whether `error` says that the database to create exists, a creation by someone else at the same moment included. */

@@ -1,11 +1,13 @@
 import { type Kysely, sql } from 'kysely';
 import { Migrator } from 'kysely/migration';
 import { OperatorError } from '../base/operator-error.ts';
-import type { KilolockDatabase } from './connection.ts';
-import { isMissingTable } from './errors.ts';
+import { inTransaction, type KilolockDatabase } from './connection.ts';
+import { DatabaseUnusableError } from './errors.ts';
 import { type RequiredColumn, requiredColumns } from './kilolock-schema.ts';
 import { migrations } from './migrations/index.ts';
 import type { Database } from './types.ts';
+
+const SCHEMA = 'state_archive';
 
 /** The database has not Kilolock's tables, or those of an older Kilolock. */
 export class NotKilolockDatabaseError extends OperatorError {
@@ -27,41 +29,68 @@ export class NotKilolockDatabaseError extends OperatorError {
 }
 
 /**
- * Brings the schema `state_archive` up to date. Safely run by many replicas at once, and again on a prepared database.
- * Nothing is created in `public`.
+ * The lock under which the schema is changed: the one that Kysely's migrator takes for a session, and 0.1 with it. Here it
+ * is a transaction's, because a session's would stay behind in a pooler, or after a failure.
+ */
+const MIGRATION_LOCK = '3853314791062309107';
+
+/**
+ * Brings the schema `state_archive` up to date. Safely run by many replicas at once, and again on a prepared database, also
+ * on one that a later release has prepared: nothing is written there, so that it needs no right to create anything. Nothing
+ * is created in `public`.
  *
  * @throws NotKilolockDatabaseError before anything of ours is created, when Kilolock's tables are missing or outdated.
+ * @throws DatabaseUnusableError when the schema has to be changed by somebody who may not.
  */
 export async function prepareDatabase(database: KilolockDatabase): Promise<void> {
-  const present = await kilolockColumns(database.db);
+  const present = await kilolockColumns(database.for('read'));
   const missing = requiredColumns.filter(({ table, column }) => !present.has(`${table}.${column}`));
   if (missing.length > 0) throw new NotKilolockDatabaseError(missing);
-
-  const migrator = new Migrator({
-    db: database.db,
-    provider: { getMigrations: async () => ({ ...migrations }) },
-    migrationTableSchema: 'state_archive',
-  });
-  const { error } = await migrator.migrateToLatest();
-  if (error) throw error;
+  if (await hasEveryMigration(database.for('read'))) return;
+  try {
+    await inTransaction(database, 'migration', async ({ db }) => {
+      await sql`select pg_advisory_xact_lock(${MIGRATION_LOCK}::bigint)`.execute(db);
+      // Another replica, of a later release perhaps, was here first.
+      if (await hasEveryMigration(db)) return;
+      const migrator = new Migrator({
+        db: db.withoutPlugins(),
+        provider: { getMigrations: async () => ({ ...migrations }) },
+        migrationTableSchema: SCHEMA,
+      });
+      const { error } = await migrator.migrateToLatest();
+      if (error) throw error;
+    });
+  } catch (error) {
+    if (!(error instanceof DatabaseUnusableError)) throw error;
+    throw new DatabaseUnusableError(
+      `The schema ${SCHEMA} is not up to date, and this role may not change it. Run "npm run migrate" as its owner first. (${error.message})`,
+      { cause: error },
+    );
+  }
 }
 
 /**
  * Whether every migration of `state_archive` that this release knows has been applied. One statement.
  *
- * @throws the error of the driver when the database cannot be reached.
+ * @throws DatabaseUnavailableError when the database cannot be reached, and soon: see the purpose `probe`.
  */
-export async function isPrepared(database: KilolockDatabase): Promise<boolean> {
-  try {
-    const { rows } = await sql<{ name: string }>`select name from state_archive.kysely_migration`.execute(
-      database.db,
-    );
-    const applied = new Set(rows.map((row) => row.name));
-    return Object.keys(migrations).every((name) => applied.has(name));
-  } catch (error) {
-    if (isMissingTable(error)) return false;
-    throw error;
-  }
+export function isPrepared(database: KilolockDatabase): Promise<boolean> {
+  return hasEveryMigration(database.for('probe'));
+}
+
+/** Migrations that are applied and unknown are those of a later release, which only adds what an earlier one can bear. */
+async function hasEveryMigration(db: Kysely<Database>): Promise<boolean> {
+  const table = `${SCHEMA}.kysely_migration`;
+  // Asked for first: the failure of a statement would end a transaction.
+  const { rows: found } = await sql<{ exists: boolean }>`
+    select exists (
+      select from pg_catalog.pg_class class join pg_catalog.pg_namespace namespace on namespace.oid = class.relnamespace
+      where namespace.nspname = ${SCHEMA} and class.relname = 'kysely_migration'
+    ) as exists`.execute(db);
+  if (!found[0]?.exists) return false;
+  const { rows } = await sql<{ name: string }>`select name from ${sql.table(table)}`.execute(db);
+  const applied = new Set(rows.map((row) => row.name));
+  return Object.keys(migrations).every((name) => applied.has(name));
 }
 
 /** The columns, as `table.column`, of those of Kilolock's tables that exist. */

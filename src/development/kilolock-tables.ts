@@ -11,7 +11,7 @@ const CREATION_LOCK = 7_403_224_190_518_663n;
  */
 export async function createKilolockTables(database: KilolockDatabase): Promise<void> {
   const schema = await readFile(new URL('./kilolock-schema.sql', import.meta.url), 'utf8');
-  await inTransaction(database, 'read-write', async ({ client }) => {
+  await inTransaction(database, 'migration', async ({ client }) => {
     await client.query('select pg_advisory_xact_lock($1)', [CREATION_LOCK]);
     const { rowCount } = await client.query(
       "select from pg_class where relnamespace = to_regnamespace('public') and relkind in ('r', 'p') limit 1",

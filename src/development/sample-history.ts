@@ -22,7 +22,7 @@ const TAGS = [
  * @returns whether the sample was loaded.
  */
 export async function loadSampleHistory(database: KilolockDatabase): Promise<boolean> {
-  const { db } = database;
+  const db = database.for('read');
   const [existing, namespace] = await Promise.all([
     db.selectFrom('states').select('id').limit(1).executeTakeFirst(),
     findNamespace(db, null),
@@ -45,7 +45,7 @@ export async function loadSampleHistory(database: KilolockDatabase): Promise<boo
 
 /** Tags a version and records it, as `kl tag set` does (data model 4). */
 async function setTag(
-  { db }: KilolockDatabase,
+  database: KilolockDatabase,
   stateId: string,
   tag: string,
   serial: bigint,
@@ -53,16 +53,16 @@ async function setTag(
 ): Promise<void> {
   await sql`
     with version as (
-      select id, tenant_id, state_id, serial from state_versions
+      select id, tenant_id, state_id, serial from public.state_versions
       where state_id = ${stateId} and serial = ${String(serial)}
     ), tagged as (
-      insert into state_version_tags (tenant_id, state_id, state_version_id, tag, description, actor)
+      insert into public.state_version_tags (tenant_id, state_id, state_version_id, tag, description, actor)
       select tenant_id, state_id, id, ${tag}, ${description}::text, 'alice@cli' from version
     )
-    insert into events (tenant_id, kind, state_id, actor, payload)
+    insert into public.events (tenant_id, kind, state_id, actor, payload)
     select tenant_id, 'tag.set', state_id, 'alice@cli', jsonb_build_object(
       'tag', ${tag}::text, 'ref', serial::text, 'resolved_serial', serial, 'resolved_version_id', id,
       'description', coalesce(${description}::text, ''))
     from version
-  `.execute(db);
+  `.execute(database.for('record'));
 }

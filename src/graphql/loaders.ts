@@ -1,5 +1,6 @@
 import DataLoader from 'dataloader';
 import type { Kysely } from 'kysely';
+import type { KilolockDatabase } from '../database/connection.ts';
 import type { Database } from '../database/types.ts';
 import { type DigestBudget, DigestsMissingError } from '../history/digest-budget.ts';
 import { HistoryInconsistentError } from '../history/history.ts';
@@ -81,7 +82,8 @@ export interface VersionSerial {
  * @param digests what the request may have digested, in all its environments.
  */
 export function createLoaders(caller: Caller, digests: DigestBudget): Loaders {
-  const { db } = caller.database;
+  const { database } = caller;
+  const db = database.for('read');
   const mayRead = may(caller, 'state.read');
   return {
     stateById: byId((ids) => findStatesById(db, caller, mayRead ? ids : [])),
@@ -94,7 +96,7 @@ export function createLoaders(caller: Caller, digests: DigestBudget): Loaders {
     }),
     lastExport: byKey((ids) => findLastSuccesses(db, caller, 'EXPORT', ids), null),
     lastImport: byKey((ids) => findLastSuccesses(db, caller, 'IMPORT', ids), null),
-    preview: new DataLoader<string, ManifestPreview | null>((ids) => loadPreviews(db, ids, digests)),
+    preview: new DataLoader<string, ManifestPreview | null>((ids) => loadPreviews(database, ids, digests)),
     versionCount: byKey((ids) => countVersions(db, ids), 0),
     lockHolder: byKey((ids) => findLockHolders(db, ids), null),
     tags: byKey((ids) => listTags(db, ids), []),
@@ -112,7 +114,7 @@ export function createLoaders(caller: Caller, digests: DigestBudget): Loaders {
     ),
     rawStateFacts: new DataLoader<VersionRecord, RawStateFacts | null, string>(
       async (versions) => {
-        const facts = await readRawStateFacts(db, versions, digests);
+        const facts = await readRawStateFacts(database, versions, digests);
         return versions.map(
           ({ id }) => facts.get(id) ?? (digests.isSpent ? new DigestsMissingError() : null),
         );
@@ -173,13 +175,15 @@ function byKey<Found, Missing>(
   });
 }
 
-function loadPreviews(db: Kysely<Database>, stateIds: readonly string[], digests: DigestBudget) {
-  return loadTogether(stateIds, HistoryInconsistentError, (ids) => readManifestPreviews(db, ids, digests));
+function loadPreviews(database: KilolockDatabase, stateIds: readonly string[], digests: DigestBudget) {
+  return loadTogether(stateIds, HistoryInconsistentError, (ids) =>
+    readManifestPreviews(database, ids, digests),
+  );
 }
 
 function loadStatesByLabel(caller: Caller, labels: readonly string[]) {
   return loadTogether(labels, StateAmbiguousError, (some) =>
-    findStatesByLabel(caller.database.db, caller, some),
+    findStatesByLabel(caller.database.for('read'), caller, some),
   );
 }
 
@@ -211,7 +215,7 @@ function loadOperationPages(
   pages: readonly OperationPage[],
 ): Promise<(readonly OperationRecord[])[]> {
   return loadPages(pages, operationPageKey, (stateIds, page) =>
-    listOperations(caller.database.db, caller, stateIds, page),
+    listOperations(caller.database.for('read'), caller, stateIds, page),
   );
 }
 

@@ -99,7 +99,7 @@ async function recordSupportAccess(
 ): Promise<void> {
   const { tenantId, workspace, environment } = namespace;
   logger.info({ requestId, subject: principal.subject, workspace, environment }, 'support access');
-  await insertStateEvent(database.db, {
+  await insertStateEvent(database.for('record'), {
     tenantId,
     kind: 'state_support_access',
     stateId: null,

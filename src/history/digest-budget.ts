@@ -1,6 +1,6 @@
-import { type Kysely, sql } from 'kysely';
+import { sql } from 'kysely';
 import { CallerError } from '../base/caller-error.ts';
-import type { Database } from '../database/types.ts';
+import type { KilolockDatabase } from '../database/connection.ts';
 
 /** The most bytes of raw states that are digested for one request. */
 const MAX_DIGESTED_BYTES = 512 * 1024 * 1024;
@@ -57,16 +57,16 @@ export class DigestBudget {
  *   left as it is.
  */
 export async function digestVersions(
-  db: Kysely<Database>,
+  database: KilolockDatabase,
   versionIds: readonly string[],
   budget: DigestBudget,
 ): Promise<void> {
   let missing = versionIds;
   while (missing.length > 0) {
     const share = missing.slice(0, VERSIONS_A_STATEMENT);
-    const left = await inTurn(db, async () => {
+    const left = await inTurn(database, async () => {
       if (budget.isSpent) return null;
-      const { left, bytes } = await digestShare(db, share);
+      const { left, bytes } = await digestShare(database, share);
       budget.spend(bytes);
       return left;
     });
@@ -76,19 +76,19 @@ export async function digestVersions(
 }
 
 /** The work on digests that was asked for last in each database. */
-const lastInTurn = new WeakMap<Kysely<Database>, Promise<unknown>>();
+const lastInTurn = new WeakMap<KilolockDatabase, Promise<unknown>>();
 
-function inTurn<Result>(db: Kysely<Database>, work: () => Promise<Result>): Promise<Result> {
-  const result = (lastInTurn.get(db) ?? Promise.resolve()).then(work);
+function inTurn<Result>(database: KilolockDatabase, work: () => Promise<Result>): Promise<Result> {
+  const result = (lastInTurn.get(database) ?? Promise.resolve()).then(work);
   lastInTurn.set(
-    db,
+    database,
     result.catch(() => undefined),
   );
   return result;
 }
 
 async function digestShare(
-  db: Kysely<Database>,
+  database: KilolockDatabase,
   versionIds: readonly string[],
 ): Promise<{ left: string[]; bytes: number }> {
   const { rows } = await sql<{ id: string; byteLength: string | null }>`
@@ -119,7 +119,7 @@ async function digestShare(
     select missing.id, digest.byte_length as "byteLength"
     from missing
     left join digest on digest.id = missing.id
-  `.execute(db);
+  `.execute(database.for('digest'));
   return {
     left: rows.filter((row) => row.byteLength === null).map((row) => row.id),
     bytes: rows.reduce((sum, row) => sum + Number(row.byteLength ?? 0), 0),

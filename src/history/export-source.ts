@@ -165,7 +165,7 @@ function bounded(column: string): RawBuilder<string> {
 
 async function* readRawStates(session: DatabaseSession, stateId: string): AsyncGenerator<RawState> {
   // COPY takes no parameters; the id is PostgreSQL's own rendering of a uuid.
-  const query = `select version.serial::text, version.raw_state::text from state_versions version where version.state_id = ${session.client.escapeLiteral(stateId)} order by version.serial`;
+  const query = `select version.serial::text, version.raw_state::text from public.state_versions version where version.state_id = ${session.client.escapeLiteral(stateId)} order by version.serial`;
   for await (const { key, byteLength, content } of copyTextRows(session, query)) {
     const serial = BigInt(key);
     checkRawStateLength(serial, byteLength);

@@ -7,7 +7,7 @@ import { historyDigest } from '../archive/history-digest.ts';
 import { stateTimesFault, tagFault, versionFault } from '../archive/metadata.ts';
 import type { ArchivedTag, ArchivedVersion, VersionDigest } from '../archive/model.ts';
 import { CallerError } from '../base/caller-error.ts';
-import { isArchivableTime, microsecondTime } from '../database/connection.ts';
+import { isArchivableTime, type KilolockDatabase, microsecondTime } from '../database/connection.ts';
 import type { Database } from '../database/types.ts';
 import { type DigestBudget, digestVersions } from './digest-budget.ts';
 
@@ -277,7 +277,7 @@ export async function recordMissingDigests(db: Kysely<Database>, stateIds: reado
     select text.id, sha256(text.bytes), octet_length(text.bytes)
     from (
       select version.id, convert_to(version.raw_state::text, 'UTF8') as bytes
-      from state_versions version
+      from public.state_versions version
       where version.state_id = any(${[...stateIds]}::uuid[])
         and not exists (select from state_archive.version_digest known where known.state_version_id = version.id)
       offset 0
@@ -312,15 +312,16 @@ export async function recordDigests(
  * @returns the histories that are there, by state; {@link isDigested} tells whether one is complete.
  */
 export async function readDigestedHistories(
-  db: Kysely<Database>,
+  database: KilolockDatabase,
   stateIds: readonly string[],
   budget: DigestBudget,
 ): Promise<Map<string, StateHistory>> {
+  const db = database.for('read');
   const histories = await readHistories(db, stateIds);
   for (;;) {
     const undigested = [...histories.values()].filter((history) => !isDigested(history));
     if (undigested.length === 0 || budget.isSpent) return histories;
-    await digestVersions(db, undigested.flatMap(undigestedVersions), budget);
+    await digestVersions(database, undigested.flatMap(undigestedVersions), budget);
     const ids = undigested.map(({ stateId }) => stateId);
     // What was deleted meanwhile is in the next reading no more.
     for (const id of ids) histories.delete(id);

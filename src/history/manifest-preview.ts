@@ -1,5 +1,4 @@
-import type { Kysely } from 'kysely';
-import type { Database } from '../database/types.ts';
+import type { KilolockDatabase } from '../database/connection.ts';
 import { type DigestBudget, DigestsMissingError } from './digest-budget.ts';
 import { digestHistory, isDigested, readDigestedHistories, type StateHistory } from './history.ts';
 
@@ -32,12 +31,12 @@ export interface ManifestPreview {
  * @throws HistoryInconsistentError when a state's rows contradict each other.
  */
 export async function readManifestPreviews(
-  db: Kysely<Database>,
+  database: KilolockDatabase,
   stateIds: readonly string[],
   budget: DigestBudget,
 ): Promise<Map<string, ManifestPreview | DigestsMissingError>> {
   const previews = new Map<string, ManifestPreview | DigestsMissingError>();
-  for (const [stateId, history] of await readDigestedHistories(db, stateIds, budget)) {
+  for (const [stateId, history] of await readDigestedHistories(database, stateIds, budget)) {
     const preview = isDigested(history) ? previewOf(history) : new DigestsMissingError();
     if (preview !== null) previews.set(stateId, preview);
   }

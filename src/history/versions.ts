@@ -1,5 +1,5 @@
 import { type Kysely, sql } from 'kysely';
-import { microsecondTime } from '../database/connection.ts';
+import { type KilolockDatabase, microsecondTime } from '../database/connection.ts';
 import type { Database } from '../database/types.ts';
 import { type DigestBudget, digestVersions } from './digest-budget.ts';
 
@@ -131,15 +131,16 @@ export async function listTags(
  * is not there, or that the budget does not reach to, has none.
  */
 export async function readRawStateFacts(
-  db: Kysely<Database>,
+  database: KilolockDatabase,
   versions: readonly VersionRecord[],
   budget: DigestBudget,
 ): Promise<Map<string, RawStateFacts>> {
+  const db = database.for('read');
   const known = await selectRawStateFacts(db, versions);
   const missing = versions.filter((version) => !known.has(version.id));
   if (missing.length === 0) return known;
   await digestVersions(
-    db,
+    database,
     missing.map((version) => version.id),
     budget,
   );
@@ -186,10 +187,10 @@ export async function readVersionContents(
   }>`
     with wanted as (
       select version.id, version.state_id, version.serial, (
-        select max(before.serial) from state_versions before
+        select max(before.serial) from public.state_versions before
         where before.state_id = version.state_id and before.serial < version.serial
       ) as previous
-      from state_versions version
+      from public.state_versions version
       where version.id = any(${[...versionIds]}::uuid[])
     ), instance as (
       select wanted.id, span.address,
@@ -198,7 +199,7 @@ export async function readVersionContents(
         ) as here,
         max(span.create_serial) filter (where span.create_serial <= wanted.previous) as earlier
       from wanted
-      join resources span on span.state_id = wanted.state_id
+      join public.resources span on span.state_id = wanted.state_id
         and span.create_serial <= wanted.serial
         and (span.delete_serial is null or span.delete_serial > coalesce(wanted.previous, wanted.serial))
       group by wanted.id, span.address

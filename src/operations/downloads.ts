@@ -51,7 +51,7 @@ export async function openArchive(
   const environment = await environments.open(link);
   if (environment === null) return null;
   const { database, namespace } = environment;
-  const operation = await findFinishedExport(database.db, operationId, link);
+  const operation = await findFinishedExport(database.for('read'), operationId, link);
   const archive = operation?.archive;
   if (operation == null || archive?.objectKey == null) return null;
   const { objectKey } = archive;
@@ -60,7 +60,7 @@ export async function openArchive(
     ...archive,
     read: (range) => store.read(objectKey, range),
     async onServed(bytes) {
-      await insertStateEvent(database.db, {
+      await insertStateEvent(database.for('record'), {
         tenantId: namespace.tenantId,
         kind: 'state_archive_download',
         stateId: operation.stateId,
@@ -91,7 +91,8 @@ export async function removeExpiredArchives({
 }: Pick<ArchiveServices, 'environments' | 'store'>): Promise<void> {
   const operationIds = (await store.list()).map(operationIdOf);
   const failures: unknown[] = [];
-  for (const { db } of environments.openDatabases) {
+  for (const database of environments.openDatabases) {
+    const db = database.for('housekeeping');
     try {
       await expireArchives(db);
       for (const id of await findArchivesToRemove(db, operationIds)) await store.remove(objectKeyOf(id));

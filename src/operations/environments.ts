@@ -37,7 +37,7 @@ export class Environments {
    * @throws the errors of {@link EnvironmentDatabases.open} when its own database cannot be used.
    */
   async open(selector: NamespaceSelector): Promise<OpenEnvironment | null> {
-    const { db } = this.#control;
+    const db = this.#control.for('read');
     const namespace = await findNamespace(db, selector);
     if (namespace === null) return null;
     if (!namespace.hasOwnDatabase) return { namespace, database: this.#control };
@@ -52,7 +52,7 @@ export class Environments {
   async #ensureTenant(database: KilolockDatabase, namespace: StateNamespace): Promise<void> {
     const tenants = this.#tenants.get(database) ?? new Set();
     if (tenants.has(namespace.tenantId)) return;
-    await ensureTenant(database.db, namespace);
+    await ensureTenant(database.for('record'), namespace);
     this.#tenants.set(database, tenants.add(namespace.tenantId));
   }
 }

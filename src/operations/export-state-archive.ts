@@ -34,7 +34,7 @@ export async function exportStateArchive(
   label: string,
   options: OperationOptions,
 ): Promise<StartedOperation> {
-  const { db } = request.caller.database;
+  const db = request.caller.database.for('read');
   if (!may(request.caller, 'state.export')) throw stateNotFound();
   const state = (await findStatesByLabel(db, request.caller, [label])).get(label);
   if (state === undefined) throw stateNotFound();
@@ -83,7 +83,7 @@ export async function exportReplacedState(
     requestId: request.requestId,
     idempotency: null,
   } as const;
-  await insertOperation(database.db, request.caller, operation);
+  await insertOperation(database.for('record'), request.caller, operation);
   let historyDigest = '';
   await services.runner.runWithin(database, operation, {
     job: async (context) => {
@@ -129,7 +129,7 @@ async function writeStateArchive(
   stateId: string,
   { signal, report }: JobContext,
 ): Promise<ExportedState> {
-  return inTransaction(request.caller.database, 'read-only-snapshot', async (session) => {
+  return inTransaction(request.caller.database, 'export', async (session) => {
     const record = (await findStatesById(session.db, request.caller, [stateId])).get(stateId);
     if (record === undefined) throw stateNotFound();
     const contents = await openExportSource(session, record, exportRecordOf(request, record));
@@ -150,8 +150,8 @@ async function recordExport(
   { state, versions, tags, written }: ExportedState,
 ): Promise<void> {
   const { database, namespace, principal } = request.caller;
-  await stateUnlocked(database.db, state.id);
-  await inTransaction(database, 'read-write', async ({ db }) => {
+  await stateUnlocked(database.for('record'), state.id);
+  await inTransaction(database, 'record', async ({ db }) => {
     await recordDigests(db, digestRows(versions, written));
     await insertStateEvent(db, {
       tenantId: namespace.tenantId,

@@ -73,7 +73,7 @@ export async function importStateArchive(
     const { state } = await readManifest(file.path, services.limits);
     const destination = destinationOf(request.caller.namespace, input.label ?? state.label);
     refuseUncovered(request.caller, destination.label, input.onConflict.kind);
-    await findPlace(request.caller.database.db, { ...input, destination }, state);
+    await findPlace(request.caller.database.for('read'), { ...input, destination }, state);
 
     const id = randomUUID();
     const started = await startOperation(
@@ -124,7 +124,7 @@ async function runImport(
   const noteProgress = ({ versions, bytes }: { versions: number; bytes: bigint }) =>
     report({ versionsDone: BigInt(versions), bytesDone: bytes });
   const plan = await planRestore(
-    database.db,
+    database.for('read'),
     {
       archivePath: file.path,
       limits,
@@ -153,7 +153,7 @@ async function runImport(
     retentionSeconds: null,
     replacedOperationId: null,
   };
-  if (input.dryRun) return markSucceeded(database.db, id, success);
+  if (input.dryRun) return markSucceeded(database.for('record'), id, success);
   let replacedOperationId: string | null = null;
   await applyRestore(database, plan, {
     operationId: id,

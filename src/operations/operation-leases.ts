@@ -77,7 +77,7 @@ export class OperationLeases {
     for (const database of this.#ledgers.keys()) void this.#renew(database);
     if (this.#beats % SWEEP_EVERY_BEATS !== 1) return;
     // A database without a connection is at rest, and would be kept from closing by being asked.
-    const open = this.#openDatabases().filter(({ pool }) => pool.totalCount > 0);
+    const open = this.#openDatabases().filter((database) => !database.isAtRest);
     for (const database of new Set([...this.#ledgers.keys(), ...open])) void this.#sweep(database);
   }
 
@@ -88,7 +88,7 @@ export class OperationLeases {
     if (ledger.isRenewing || ledger.progress.size === 0) return;
     ledger.isRenewing = true;
     try {
-      await renewLeases(database.db, ledger.progress);
+      await renewLeases(database.for('record'), ledger.progress);
     } catch (error) {
       this.#warn(error, 'the records of running operations could not be renewed');
     } finally {
@@ -101,7 +101,7 @@ export class OperationLeases {
     if (ledger.isSweeping) return;
     ledger.isSweeping = true;
     try {
-      await failInterrupted(database.db);
+      await failInterrupted(database.for('housekeeping'));
     } catch (error) {
       this.#warn(error, 'abandoned operations could not be looked for');
     } finally {

@@ -285,9 +285,9 @@ export async function markFailed(
         for no key update skip locked)
       returning *
     ), event as (
-      insert into events (tenant_id, kind, state_id, actor, payload)
+      insert into public.events (tenant_id, kind, state_id, actor, payload)
       select tenant_id, case kind when 'EXPORT' then 'state_export' else 'state_import' end,
-        (select states.id from states where states.id = failed.state_id for key share skip locked), actor,
+        (select states.id from public.states where states.id = failed.state_id for key share skip locked), actor,
         jsonb_strip_nulls(jsonb_build_object(
           'outcome', 'failed', 'error', error_code, 'archive_id', id, 'archive_digest', encode(archive_sha256, 'hex'),
           'label', state_label, 'principal', subject, 'request_id', request_id, 'reason', support_reason))

@@ -159,7 +159,7 @@ export class OperationRunner {
     this.#leases.hold(database, id);
     try {
       this.#abort.signal.throwIfAborted();
-      await markRunning(database.db, id);
+      await markRunning(database.for('record'), id);
       await job({
         signal: this.#abort.signal,
         report: (progress) => this.#leases.note(database, id, progress),
@@ -189,7 +189,7 @@ export class OperationRunner {
         await pause(milliseconds, undefined, { signal: this.#abort.signal, ref: false }).catch(() => {});
       }
       try {
-        const end = await settleFailure(database.db, operationId, error);
+        const end = await settleFailure(database.for('record'), operationId, error);
         if (end !== 'undecided') return end;
       } catch (problem) {
         this.#logger.warn(

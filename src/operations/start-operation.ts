@@ -97,7 +97,7 @@ export async function startOperation(
  * @returns false when the idempotency key is taken.
  */
 async function recordWithinLimit(caller: Caller, operation: NewOperation, maximum: number): Promise<boolean> {
-  return inTransaction(caller.database, 'read-write', async ({ db }) => {
+  return inTransaction(caller.database, 'record', async ({ db }) => {
     await lockAdmission(db, caller);
     if (!(await insertOperation(db, caller, operation))) return false;
     // The new one is among them.
@@ -114,7 +114,7 @@ async function findEarlier(
   kind: OperationKind,
   idempotency: Idempotency,
 ): Promise<string | null> {
-  const earlier = await findByIdempotencyKey(caller.database.db, caller, kind, idempotency.key);
+  const earlier = await findByIdempotencyKey(caller.database.for('read'), caller, kind, idempotency.key);
   if (earlier === null) return null;
   refuseReuse(idempotency, earlier.fingerprint);
   return earlier.id;

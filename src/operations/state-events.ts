@@ -22,9 +22,9 @@ export interface StateEvent {
  */
 export async function insertStateEvent(db: Kysely<Database>, event: StateEvent): Promise<string> {
   const { rows } = await sql<{ id: string }>`
-    with state as (select id from states where id = ${event.stateId}::uuid for key share skip locked),
-      version as (select id from state_versions where id = ${event.versionId}::uuid for key share skip locked)
-    insert into events (tenant_id, kind, state_id, state_version_id, actor, payload)
+    with state as (select id from public.states where id = ${event.stateId}::uuid for key share skip locked),
+      version as (select id from public.state_versions where id = ${event.versionId}::uuid for key share skip locked)
+    insert into public.events (tenant_id, kind, state_id, state_version_id, actor, payload)
     select ${event.tenantId}::uuid, ${event.kind}, (select id from state), (select id from version), ${event.actor},
       ${JSON.stringify(event.payload)}::jsonb || case
         when ${event.stateId}::uuid is null or exists (select from state) then '{}'::jsonb
@@ -47,8 +47,8 @@ const LOCK_POLL_MS = 100;
 export async function stateUnlocked(db: Kysely<Database>, stateId: string): Promise<void> {
   for (let waited = 0; waited < LOCK_PATIENCE_MS; waited += LOCK_POLL_MS) {
     const { rows } = await sql`
-      select from states where id = ${stateId}
-        and not exists (select from (select from states where id = ${stateId} for key share skip locked) free)
+      select from public.states where id = ${stateId}
+        and not exists (select from (select from public.states where id = ${stateId} for key share skip locked) free)
     `.execute(db);
     if (rows.length === 0) return;
     await pause(LOCK_POLL_MS);

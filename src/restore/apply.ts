@@ -63,7 +63,7 @@ export async function applyRestore(
   const replacedDigest = replaced?.current ? await record.archiveReplaced(replaced) : null;
   const restore = new Restore(plan, record, replacedDigest);
   try {
-    await inTransaction(database, 'read-write', (session) => restore.run(session));
+    await inTransaction(database, 'restore', (session) => restore.run(session));
   } catch (error) {
     if (isUniqueViolation(error, 'states_tenant_name_key')) {
       throw alreadyExists(plan.placement.destination, 'since a moment ago', error);
@@ -134,7 +134,7 @@ class Restore {
   async #insertVersions(session: DatabaseSession): Promise<void> {
     const count = await copyIntoTable(
       session,
-      'state_versions',
+      'public.state_versions',
       [
         ['id', 'uuid'],
         ['tenant_id', 'uuid'],
@@ -175,7 +175,7 @@ class Restore {
   async #insertTags(session: DatabaseSession): Promise<void> {
     await copyIntoTable(
       session,
-      'state_version_tags',
+      'public.state_version_tags',
       [
         ['id', 'uuid'],
         ['tenant_id', 'uuid'],
@@ -225,7 +225,7 @@ class Restore {
   async #insertEvents(session: DatabaseSession): Promise<void> {
     const count = await copyIntoTable(
       session,
-      'events',
+      'public.events',
       [
         ['id', 'uuid'],
         ['tenant_id', 'uuid'],

@@ -10,12 +10,12 @@ export async function deriveOutputs(
   versions: { readonly stateId: string; readonly serial?: bigint },
 ): Promise<void> {
   await sql`
-    insert into outputs (state_version_id, tenant_id, name, value, value_type, sensitive)
+    insert into public.outputs (state_version_id, tenant_id, name, value, value_type, sensitive)
     select version.id, version.tenant_id, output.key,
       coalesce(output.value -> 'value', 'null'),
       coalesce(output.value -> 'type', '"dynamic"'),
       coalesce((output.value ->> 'sensitive')::boolean, false)
-    from state_versions version
+    from public.state_versions version
     cross join lateral jsonb_each(
       case jsonb_typeof(version.raw_state -> 'outputs') when 'object' then version.raw_state -> 'outputs' else '{}' end
     ) output

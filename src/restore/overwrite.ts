@@ -126,13 +126,13 @@ async function readCurrent(
 /** Whatever would go on working on the history that is to be replaced (data model 5). */
 async function refuseBusy(db: Kysely<Database>, stateId: string, label: string): Promise<void> {
   const { rows } = await sql<{ what: string }>`
-    select 'it is locked by ' || coalesce(nullif(who, ''), lock_id) as what from state_locks where state_id = ${stateId}
+    select 'it is locked by ' || coalesce(nullif(who, ''), lock_id) as what from public.state_locks where state_id = ${stateId}
     union all
-    select 'an apply is running' from apply_runs where state_id = ${stateId} and status = 'running'
+    select 'an apply is running' from public.apply_runs where state_id = ${stateId} and status = 'running'
     union all
-    select 'a refresh is running' from refresh_runs where state_id = ${stateId} and status = 'running'
+    select 'a refresh is running' from public.refresh_runs where state_id = ${stateId} and status = 'running'
     union all
-    select 'resources are reserved by ' || holder from resource_reservations
+    select 'resources are reserved by ' || holder from public.resource_reservations
     where state_id = ${stateId} and expires_at > now()
     limit 1
   `.execute(db);

@@ -20,7 +20,7 @@ export async function insertResourceRows(
 ): Promise<number> {
   return copyIntoTable(
     session,
-    'resources',
+    'public.resources',
     [
       ['id', 'uuid'],
       ['tenant_id', 'uuid'],

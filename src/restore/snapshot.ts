@@ -59,7 +59,7 @@ export async function appendSnapshot(
   once: OnceOnly | null = null,
 ): Promise<AppendedVersion> {
   const document = readSupportedDocument(snapshot.document, 'This document');
-  return inTransaction(database, 'read-write', async (session) => {
+  return inTransaction(database, 'restore', async (session) => {
     const { db } = session;
     const earlier = await once?.claim(db);
     if (earlier) return earlier;
@@ -170,11 +170,11 @@ async function insertVersion(
   { source, actor }: Snapshot,
 ): Promise<InsertedVersion> {
   const { rows } = await sql<{ id: string; serial: string; createdAt: string }>`
-    insert into state_versions (tenant_id, state_id, serial, terraform_version, raw_state, source, created_by)
+    insert into public.state_versions (tenant_id, state_id, serial, terraform_version, raw_state, source, created_by)
     select ${namespace.tenantId}, ${stateId}, next.serial, ${document.terraformVersion ?? ''},
       jsonb_set(${document.bytes.toString('utf8')}::jsonb, '{serial}', to_jsonb(next.serial)), ${source}, ${actor}
     from (
-      select coalesce(max(serial), 0) + 1 as serial from state_versions where state_id = ${stateId}
+      select coalesce(max(serial), 0) + 1 as serial from public.state_versions where state_id = ${stateId}
     ) next
     returning id, serial, ${microsecondTime('created_at')} as "createdAt"
   `.execute(db);

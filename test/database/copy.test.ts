@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { type DatabaseSession, inTransaction, withSession } from '../../src/database/connection.ts';
+import { type DatabaseSession, inTransaction, type KilolockDatabase } from '../../src/database/connection.ts';
 import { CopyError, type CopyValue, copyIntoTable, copyTextRows } from '../../src/database/copy.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 
@@ -10,6 +10,17 @@ beforeAll(async () => {
 afterAll(() => given.drop());
 
 const MiB = 1024 * 1024;
+
+/** A session whose transaction has ended, to see whether it outlives a failure: each statement is one by itself. */
+function withSession<T>(
+  database: KilolockDatabase,
+  work: (session: DatabaseSession) => Promise<T>,
+): Promise<T> {
+  return inTransaction(database, 'export', async (session) => {
+    await session.client.query('commit');
+    return work(session);
+  });
+}
 
 async function text(content: AsyncIterable<Uint8Array>): Promise<string> {
   const chunks: Uint8Array[] = [];
@@ -105,7 +116,7 @@ describe('rows read by COPY', () => {
   });
 
   test('left early in a snapshot still give the result of the work', async () => {
-    const first = await inTransaction(given.database, 'read-only-snapshot', async (session) => {
+    const first = await inTransaction(given.database, 'export', async (session) => {
       for await (const row of copyTextRows(session, endless)) return row.key;
       return undefined;
     });
@@ -398,7 +409,7 @@ test('300 MB in one value go in and out with little memory', async () => {
   };
   watch();
   const before = peak;
-  await inTransaction(given.database, 'read-write', async (session) => {
+  await inTransaction(given.database, 'restore', async (session) => {
     await session.client.query('create temporary table large (key text, value text) on commit drop');
     // Left uncompressed, so that the time goes into the streams.
     await session.client.query('alter table large alter column value set storage external');

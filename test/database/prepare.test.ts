@@ -51,10 +51,12 @@ test('four replicas that start at once, each with one connection, all end prepar
 
 test('preparing again changes nothing', async () => {
   await prepareNew(given.database);
-  await given.database.db.insertInto('states').values({ name: 'kept' }).execute();
+  await given.database.for('record').insertInto('states').values({ name: 'kept' }).execute();
   await prepareNew(given.database);
   await prepareDatabase(given.database);
-  expect(await given.database.db.selectFrom('states').select('name').execute()).toEqual([{ name: 'kept' }]);
+  expect(await given.database.for('record').selectFrom('states').select('name').execute()).toEqual([
+    { name: 'kept' },
+  ]);
 });
 
 describe('a database that is not a migrated Kilolock', () => {
@@ -124,7 +126,8 @@ describe('the operation table', () => {
     const prepared = await createTestDatabase();
     try {
       const insert = (values: object) =>
-        prepared.database.db
+        prepared.database
+          .for('record')
           .insertInto('state_archive.operation')
           .values({ ...operation, ...values })
           .execute();

@@ -142,7 +142,8 @@ async function resource(
   span: readonly [create: bigint, remove: bigint | null],
   columns: Partial<Insertable<ResourcesTable>> = {},
 ): Promise<string> {
-  const { id } = await given.database.db
+  const { id } = await given.database
+    .for('record')
     .insertInto('resources')
     .values({
       state_id: stateId,

@@ -185,8 +185,8 @@ describe('support, with a reason', () => {
 
   test('is put on record before anything of the environment is read', async () => {
     const statements = await service.statementsOf(() => ask(LOOK, { name: 'prod/network' }));
-    const recorded = statements.findIndex((statement) => statement.startsWith('insert into "events"'));
-    const read = statements.findIndex((statement) => statement.includes('from "states"'));
+    const recorded = statements.findIndex((statement) => statement.includes('insert into public.events'));
+    const read = statements.findIndex((statement) => statement.includes('from "public"."states"'));
     expect(recorded).toBeGreaterThan(-1);
     expect(read).toBeGreaterThan(recorded);
   });

@@ -50,7 +50,7 @@ async function attempts(): Promise<number> {
 
 /** What a page of previews gives for each state: its versions, or null when they are not digested. */
 async function preview(ids: readonly string[], budget: DigestBudget): Promise<(number | null)[]> {
-  const previews = await readManifestPreviews(backend.database.db, ids, budget);
+  const previews = await readManifestPreviews(backend.database, ids, budget);
   return ids.map((id) => {
     const found = previews.get(id);
     return found instanceof DigestsMissingError ? null : (found?.versionCount ?? -1);
@@ -69,9 +69,9 @@ describe('the digests that one request may have made', () => {
 
   test('are those of the versions it asks for, and not of their whole history', async () => {
     const [id = ''] = await seed(80);
-    const { db } = backend.database;
-    const page = (await listVersions(db, [id], { before: null, limit: 3 })).get(id) ?? [];
-    expect((await readRawStateFacts(db, page, new DigestBudget())).size).toBe(3);
+    const { database } = backend;
+    const page = (await listVersions(database.for('read'), [id], { before: null, limit: 3 })).get(id) ?? [];
+    expect((await readRawStateFacts(database, page, new DigestBudget())).size).toBe(3);
     expect(await attempts()).toBe(3);
   });
 

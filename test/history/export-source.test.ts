@@ -43,7 +43,7 @@ const EXPORT_RECORD = {
 
 /** Writes the archive of a state; `atRawStates` runs when everything but the raw states has been read. */
 async function archive(stateId: string, path: string, atRawStates: () => Promise<unknown> = async () => {}) {
-  return inTransaction(backend.database, 'read-only-snapshot', async (session) => {
+  return inTransaction(backend.database, 'export', async (session) => {
     const state = (await findStatesById(session.db, caller, [stateId])).get(stateId);
     if (state === undefined) throw new Error(`There is no state ${stateId}.`);
     const contents = await openExportSource(session, state, EXPORT_RECORD);
@@ -56,9 +56,7 @@ async function archive(stateId: string, path: string, atRawStates: () => Promise
 }
 
 async function previewOf(stateId: string) {
-  const preview = (await readManifestPreviews(backend.database.db, [stateId], new DigestBudget())).get(
-    stateId,
-  );
+  const preview = (await readManifestPreviews(backend.database, [stateId], new DigestBudget())).get(stateId);
   if (preview instanceof Error) throw preview;
   return preview;
 }
@@ -365,7 +363,7 @@ describe('a preview', () => {
     const { stateId: one } = await post(backend.database, caller, 'one', documents[0] ?? '');
     const { stateId: two } = await post(backend.database, caller, 'two', documents[1] ?? '');
     const apart = [await previewOf(one), await previewOf(two)];
-    const together = await readManifestPreviews(backend.database.db, [two, one], new DigestBudget());
+    const together = await readManifestPreviews(backend.database, [two, one], new DigestBudget());
     expect([together.get(one), together.get(two)]).toEqual(apart);
     expect(apart[0]).not.toEqual(apart[1]);
   });

@@ -35,12 +35,12 @@ afterAll(() => backend.close());
 const documents = loadTerraformHistory().map(({ document }) => document);
 
 const versionsOf = async (id: string) =>
-  (await listVersions(backend.database.db, [id], { before: null, limit: 100 })).get(id) ?? [];
+  (await listVersions(backend.database.for('record'), [id], { before: null, limit: 100 })).get(id) ?? [];
 
 describe('the versions of a state', () => {
   test('come newest serial first, a page at a time, for each state its own', async () => {
     const page = async (before: bigint | null, limit: number) => {
-      const pages = await listVersions(backend.database.db, [stateId, otherId], { before, limit });
+      const pages = await listVersions(backend.database.for('record'), [stateId, otherId], { before, limit });
       return [stateId, otherId].map((id) => pages.get(id)?.map(({ serial }) => serial) ?? []);
     };
     expect(await page(null, 3)).toEqual([[10n, 9n, 8n], [1n]]);
@@ -65,7 +65,7 @@ describe('the versions of a state', () => {
   });
 
   test('are found by serial; a serial of another state is not', async () => {
-    const { db } = backend.database;
+    const db = backend.database.for('read');
     const found = await findVersions(db, [
       { stateId, serial: 10n },
       { stateId: otherId, serial: 10n },
@@ -90,7 +90,7 @@ describe('the versions of a state', () => {
 test('what a version holds, and how it differs from the one before, is what its document says', async () => {
   const versions = (await versionsOf(stateId)).toReversed();
   const contents = await readVersionContents(
-    backend.database.db,
+    backend.database.for('record'),
     versions.map(({ id }) => id),
   );
   let before = new Map<string, string>();
@@ -116,9 +116,9 @@ test('what a version holds, and how it differs from the one before, is what its 
 
 test('size and digest of a raw state are those of its bytes, and the bytes are PostgreSQL’s own', async () => {
   const versions = await versionsOf(stateId);
-  const facts = await readRawStateFacts(backend.database.db, versions, new DigestBudget());
+  const facts = await readRawStateFacts(backend.database, versions, new DigestBudget());
   for (const version of versions) {
-    const text = (await readRawState(backend.database.db, version.id)) ?? '';
+    const text = (await readRawState(backend.database.for('record'), version.id)) ?? '';
     expect(facts.get(version.id)).toEqual({
       sha256: createHash('sha256').update(text).digest('hex'),
       byteLength: BigInt(Buffer.byteLength(text)),
@@ -128,7 +128,7 @@ test('size and digest of a raw state are those of its bytes, and the bytes are P
     'select raw_state::text as text from state_versions where id = $1',
     [versions[0]?.id],
   );
-  expect(await readRawState(backend.database.db, versions[0]?.id ?? '')).toBe(rows[0].text);
+  expect(await readRawState(backend.database.for('record'), versions[0]?.id ?? '')).toBe(rows[0].text);
 });
 
 test('output names are sorted by code point, and are those of the document', async () => {
@@ -139,12 +139,12 @@ test('output names are sorted by code point, and are those of the document', asy
     '{"version": 4, "serial": 1, "lineage": "", "resources": [], "outputs": {"b": {"value": 1, "type": "number"}, "B": {"value": "s", "type": "string", "sensitive": true}, "é": {"value": null, "type": "dynamic"}, "\ufffd": {}, "🚀": {}}}',
   );
   const [version] = await versionsOf(id);
-  const names = await listOutputNames(backend.database.db, [version?.id ?? '']);
+  const names = await listOutputNames(backend.database.for('record'), [version?.id ?? '']);
   expect(names.get(version?.id ?? '')).toEqual(['B', 'b', 'é', '\ufffd', '🚀']);
 });
 
 test('tags come by name in the order of code points, with NULL and empty descriptions apart', async () => {
-  const tags = (await listTags(backend.database.db, [stateId, otherId])).get(stateId) ?? [];
+  const tags = (await listTags(backend.database.for('record'), [stateId, otherId])).get(stateId) ?? [];
   expect(tags.map(({ tag, serial, description }) => [tag, serial, description])).toEqual([
     ['Release', 7n, ''],
     ['before-resize', 3n, 'three web servers — before'],
@@ -164,7 +164,7 @@ test('the holder of a lock is the oldest one’s name, or the lock’s id when i
        ($2, $3, 'nameless', '', '2026-03-02T10:00:00Z')`,
     [stateId, otherId, caller.namespace.tenantId],
   );
-  expect(await findLockHolders(backend.database.db, [stateId, otherId])).toEqual(
+  expect(await findLockHolders(backend.database.for('record'), [stateId, otherId])).toEqual(
     new Map([
       [stateId, 'alice'],
       [otherId, 'nameless'],

@@ -37,7 +37,7 @@ const inEnvironment = (label: string) => caller.namespace.namePrefix + label;
 
 /** What a caller finds under a label and an id, one way or the other. */
 async function found(who: Caller, label: string, id: string) {
-  const { db } = backend.database;
+  const db = backend.database.for('read');
   const page = { labelPrefix: '', after: null, limit: 100 };
   return {
     byLabel: [...(await findStatesByLabel(db, who, [label])).values()],
@@ -152,7 +152,9 @@ test.each(['prod_network', 'prod%', '%', 'prod/network%', 'PROD/network', 'prod/
   async (label) => {
     await insertState(inEnvironment('prod/network'));
     await insertState(inEnvironment('prodXnetwork'));
-    expect([...(await findStatesByLabel(backend.database.db, caller, [label])).values()]).toEqual([]);
+    expect([...(await findStatesByLabel(backend.database.for('record'), caller, [label])).values()]).toEqual(
+      [],
+    );
   },
 );
 
@@ -165,11 +167,11 @@ test.each(['nul\0here', '\ud800', 'not-a-uuid', "'; select 1; --"])(
       { labelPrefix: text, after: null },
       { labelPrefix: 'x', after: text },
     ]) {
-      expect(await listStates(backend.database.db, caller, { ...page, limit: 10 })).toEqual([]);
+      expect(await listStates(backend.database.for('record'), caller, { ...page, limit: 10 })).toEqual([]);
     }
     const confined = withPrincipal(caller, { statePatterns: [text, `${text}*`] });
     expect(
-      await listStates(backend.database.db, confined, { labelPrefix: '', after: null, limit: 10 }),
+      await listStates(backend.database.for('record'), confined, { labelPrefix: '', after: null, limit: 10 }),
     ).toEqual([]);
   },
 );
@@ -179,7 +181,7 @@ describe('a list of states', () => {
     who: Caller,
     page: { labelPrefix?: string; after?: string | null; limit?: number },
   ) => {
-    const states = await listStates(backend.database.db, who, {
+    const states = await listStates(backend.database.for('record'), who, {
       labelPrefix: '',
       after: null,
       limit: 100,
@@ -222,7 +224,7 @@ describe('an operation', () => {
     const { stateId } = await post(backend.database, caller, 'prod/seen', document);
     const { id } = await runExport(backend, caller, 'prod/seen');
     const idsSeenBy = async (reader: Caller) => {
-      const { db } = backend.database;
+      const db = backend.database.for('read');
       const found = [...(await findOperations(db, reader, [id])).keys()];
       const listed = await listOperations(db, reader, [stateId], { after: null, limit: 10 });
       expect((listed.get(stateId) ?? []).map((operation) => operation.id)).toEqual(found);
@@ -251,17 +253,21 @@ describe('an operation', () => {
       withPrincipal(caller, { statePatterns: ['dev/*'] }),
       withPrincipal(caller, { statePatterns: [] }),
     ]) {
-      expect(await findOperations(backend.database.db, stranger, [operation.id])).toEqual(new Map());
-      expect(await listOperations(backend.database.db, stranger, [stateId], page)).toEqual(new Map());
+      expect(await findOperations(backend.database.for('record'), stranger, [operation.id])).toEqual(
+        new Map(),
+      );
+      expect(await listOperations(backend.database.for('record'), stranger, [stateId], page)).toEqual(
+        new Map(),
+      );
     }
     for (const reader of [
       caller,
       withPrincipal(caller, { subject: 'a colleague', statePatterns: ['prod/*'] }),
     ]) {
-      expect([...(await findOperations(backend.database.db, reader, [operation.id])).keys()]).toEqual([
-        operation.id,
-      ]);
-      expect(await listOperations(backend.database.db, reader, [stateId], page)).toEqual(
+      expect([
+        ...(await findOperations(backend.database.for('record'), reader, [operation.id])).keys(),
+      ]).toEqual([operation.id]);
+      expect(await listOperations(backend.database.for('record'), reader, [stateId], page)).toEqual(
         new Map([[stateId, [operation]]]),
       );
     }
@@ -289,7 +295,7 @@ test('an export of a state that is not visible is refused in the same words as o
 
 describe('a namespace', () => {
   const namespaceOf = (workspace: string, environment: string) =>
-    findNamespace(backend.database.db, { workspace, environment });
+    findNamespace(backend.database.for('record'), { workspace, environment });
 
   test('is not there when workspace or environment is unknown, not active, or not the other’s', async () => {
     const { workspace, environment } = caller.namespace;
@@ -329,7 +335,7 @@ describe('a namespace', () => {
   });
 
   test('of the self-hosted tenant takes labels as stored names, and sees no other tenant’s', async () => {
-    const namespace = await findNamespace(backend.database.db, null);
+    const namespace = await findNamespace(backend.database.for('record'), null);
     if (namespace === null) throw new Error('The self-hosted tenant is seeded.');
     const selfHosted: Caller = {
       ...caller,

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { readFile, stat, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import pg from 'pg';
 import type { Caller } from '../../src/history/states.ts';
 import { downloadUrl, openArchive, removeExpiredArchives } from '../../src/operations/downloads.ts';
 import {
@@ -201,7 +202,7 @@ describe('an export', () => {
     let isRecord = false;
     const database = interceptQueries(backend.database, (statement) => {
       if (beginsRecord(statement)) isRecord = true;
-      if (isRecord && statement === 'commit') throw new Error('no commit');
+      if (isRecord && statement === 'commit') throw new pg.DatabaseError('no commit', 0, 'error');
     });
     expect(await runExport(backend, { ...caller, database }, 'app')).toMatchObject({
       status: 'FAILED',
@@ -229,7 +230,9 @@ describe('a dry run', () => {
     const dry = await runImport(backend, caller, archive, { dryRun: true });
     expect(dry).toMatchObject({ status: 'SUCCEEDED', stateId: null, report: { dryRun: true } });
     expect(await countRows(backend.database, ['public'])).toEqual(before);
-    expect(await listVersionMapping(backend.database.db, dry.id, { after: null, limit: 100 })).toEqual([]);
+    expect(
+      await listVersionMapping(backend.database.for('record'), dry.id, { after: null, limit: 100 }),
+    ).toEqual([]);
 
     const real = await runImport(backend, caller, archive);
     expect({ ...real.report, dryRun: true }).toEqual(dry.report);
@@ -257,7 +260,8 @@ describe('a dry run', () => {
 
 test('an import keeps which version became which, by serial, a page at a time', async () => {
   const operation = await runImport(backend, caller, archive);
-  const { db, pool } = backend.database;
+  const { pool } = backend.database;
+  const db = backend.database.for('read');
   const mapping = await listVersionMapping(db, operation.id, { after: null, limit: 100 });
   expect(mapping.map(({ serial }) => serial)).toEqual([1n, 2n, 3n, 4n, 5n, 6n, 7n, 8n, 9n, 10n]);
   const { rows } = await pool.query('select id from state_versions where state_id = $1 order by serial', [
@@ -431,7 +435,7 @@ describe('an operation whose process was not heard of for the length of its leas
     await expireLease(id);
     const read = await operationOf(backend, caller, id);
     expect(read).toMatchObject({ status: 'FAILED', error: { code: 'OPERATION_INTERRUPTED', path: null } });
-    await failInterrupted(backend.database.db);
+    await failInterrupted(backend.database.for('record'));
     const swept = await operationOf(backend, caller, id);
     expect(swept).toMatchObject({ status: 'FAILED', error: read.error, finishedAt: expect.any(String) });
     const { rows } = await backend.database.pool.query(
@@ -446,7 +450,7 @@ describe('an operation whose process was not heard of for the length of its leas
   test('stays interrupted, whatever its process says of it later', async () => {
     const id = await recordImport(backend.database, caller, 'revenant');
     await expireLease(id);
-    await renewLeases(backend.database.db, new Map([[id, progress]]));
+    await renewLeases(backend.database.for('record'), new Map([[id, progress]]));
     expect(await operationOf(backend, caller, id)).toMatchObject({
       status: 'FAILED',
       progress: { versionsDone: 0n },
@@ -455,8 +459,8 @@ describe('an operation whose process was not heard of for the length of its leas
 
   test('is no such operation while its process says how far it is', async () => {
     const id = await recordImport(backend.database, caller, 'alive');
-    await renewLeases(backend.database.db, new Map([[id, progress]]));
-    await failInterrupted(backend.database.db);
+    await renewLeases(backend.database.for('record'), new Map([[id, progress]]));
+    await failInterrupted(backend.database.for('record'));
     expect(await operationOf(backend, caller, id)).toMatchObject({ status: 'RUNNING', progress });
   });
 
@@ -466,13 +470,13 @@ describe('an operation whose process was not heard of for the length of its leas
   ])('%s restores nothing when it comes back', async (_when, isSwept) => {
     const before = await countRows(backend.database, ['public']);
     const database = interceptQueries(backend.database, async (statement) => {
-      if (!statement.startsWith('insert into "states"')) return;
+      if (!statement.startsWith('insert into "public"."states"')) return;
       const { rows } = await backend.database.pool.query(
         `select id from state_archive.operation where tenant_id = $1 and status = 'RUNNING'`,
         [caller.namespace.tenantId],
       );
       await expireLease(rows[0].id);
-      if (isSwept) await failInterrupted(backend.database.db);
+      if (isSwept) await failInterrupted(backend.database.for('record'));
     });
     const operation = await runImport(backend, { ...caller, database }, archive);
     expect(operation.status).toBe('FAILED');
@@ -483,7 +487,7 @@ describe('an operation whose process was not heard of for the length of its leas
   test('cannot be recorded as a success', async () => {
     const id = await recordImport(backend.database, caller, 'late');
     await expireLease(id);
-    const success = markSucceeded(backend.database.db, id, {
+    const success = markSucceeded(backend.database.for('record'), id, {
       stateId: null,
       archive: {
         sha256: '0'.repeat(64),
@@ -528,7 +532,7 @@ describe('an archive past its time', () => {
     expect(archives).toContain(`${kept.id}.klstate`);
     expect(archives).not.toContain(`${gone.id}.klstate`);
     expect((await operationOf(backend, caller, gone.id)).status).toBe('EXPIRED');
-    const last = await findLastSuccesses(backend.database.db, caller, 'EXPORT', [stateIdOf(gone)]);
+    const last = await findLastSuccesses(backend.database.for('record'), caller, 'EXPORT', [stateIdOf(gone)]);
     expect(last.get(stateIdOf(gone))?.id).toBe(gone.id);
   });
 
@@ -584,7 +588,7 @@ describe('files', () => {
     const runner = newRunner(backend.database);
     let ended = 0;
     runner.start(
-      { ...backend.database, db: failing.db, pool: failing.pool },
+      failing,
       { id: randomUUID(), requestId: 'request-1' },
       {
         job: async () => {
@@ -643,7 +647,7 @@ describe('shutting down', () => {
     const before = await countRows(backend.database, ['public']);
     let closed: Promise<void> | undefined;
     const database = interceptQueries(backend.database, (statement) => {
-      if (statement.startsWith('COPY "state_versions"')) closed = runner.close();
+      if (statement.startsWith('COPY "public"."state_versions"')) closed = runner.close();
     });
     const runner = newRunner(backend.database);
     const services = { ...backend.services, runner };
@@ -684,7 +688,7 @@ describe('shutting down', () => {
     const closed = runner.close();
     free();
     await closed;
-    const found = await findOperations(backend.database.db, caller, [pending.id]);
+    const found = await findOperations(backend.database.for('record'), caller, [pending.id]);
     expect(found.get(pending.id)).toMatchObject({
       status: 'FAILED',
       startedAt: null,

@@ -33,7 +33,7 @@ let exports: Record<keyof typeof NAMES, OperationRecord>;
 
 /** Somebody who may do everything in an environment of the self-hosted workspace; null: the self-hosted caller. */
 async function callerIn(selector: NamespaceSelector): Promise<Caller> {
-  const namespace = await findNamespace(backend.database.db, selector);
+  const namespace = await findNamespace(backend.database.for('record'), selector);
   if (namespace === null) throw new Error('The environment is not there.');
   const like = await createCaller(backend);
   const own = selector ?? { workspace: null, environment: null };
@@ -59,12 +59,12 @@ afterAll(() => backend.close());
 async function labelsSeenBy(caller: Caller) {
   const all = Object.entries(exports);
   const found = await findOperations(
-    backend.database.db,
+    backend.database.for('record'),
     caller,
     all.map(([, { id }]) => id),
   );
   const byState = await listOperations(
-    backend.database.db,
+    backend.database.for('record'),
     caller,
     all.map(([, operation]) => stateIdOf(operation)),
     { after: null, limit: 10 },

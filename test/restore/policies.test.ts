@@ -527,7 +527,7 @@ describe('an archived copy', () => {
     const operation = await runImport(backend, caller, archive, asCopy);
     const id = stateIdOf(operation);
     expect(await historyDigestOf(backend.database, id)).toBe(archivedDigest);
-    const { db } = backend.database;
+    const db = backend.database.for('read');
     const name = operation.report?.name ?? '';
     expect(await findStatesById(db, caller, [id])).toEqual(new Map());
     expect(await findStatesByLabel(db, caller, [name])).toEqual(new Map());

@@ -93,7 +93,8 @@ export async function insertHistory(
   options: { tenantId?: string; name?: string } = {},
 ): Promise<{ stateId: string; versionIds: Map<string, string> }> {
   const tenantId = options.tenantId ?? SELF_HOSTED_TENANT_ID;
-  return inTransaction(database, 'read-write', async ({ client }) => {
+  return inTransaction(database, 'restore', async ({ client }) => {
+    await client.query('set local search_path to public');
     const insert = async (statement: string, values: readonly unknown[]): Promise<string> => {
       const { rows } = await client.query<{ id: string }>(`${statement} returning id`, [...values]);
       if (rows[0] === undefined) throw new Error('Nothing was inserted.');

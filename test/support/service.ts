@@ -152,20 +152,22 @@ function answerOf<Data>(status: number, text: string): GraphqlAnswer<Data> {
 }
 
 /** Notes the text of every statement that goes over any connection of the pool. */
-function recordStatements({ pool }: KilolockDatabase, statements: string[]): void {
-  pool.on('connect', (client) => {
-    const query = client.query.bind(client) as (...args: unknown[]) => unknown;
-    const recording = (...args: unknown[]) => {
-      const [statement] = args;
-      const text = typeof statement === 'string' ? statement : (statement as { text?: string }).text;
-      if (text !== undefined && !isHousekeeping(text)) statements.push(text);
-      return query(...args);
-    };
-    client.query = recording as typeof client.query;
-  });
+function recordStatements({ pools }: KilolockDatabase, statements: string[]): void {
+  for (const pool of Object.values(pools)) {
+    pool.on('connect', (client) => {
+      const query = client.query.bind(client) as (...args: unknown[]) => unknown;
+      const recording = (...args: unknown[]) => {
+        const [statement] = args;
+        const text = typeof statement === 'string' ? statement : (statement as { text?: string }).text;
+        if (text !== undefined && !isHousekeeping(text)) statements.push(text);
+        return query(...args);
+      };
+      client.query = recording as typeof client.query;
+    });
+  }
 }
 
 /** What the service does by the clock and not for a request: the sweep for operations whose lease is over. */
 function isHousekeeping(statement: string): boolean {
-  return statement.includes('"lease_until" <') || statement.startsWith('set time zone');
+  return statement.includes('"lease_until" <');
 }

@@ -22,7 +22,7 @@ export const Query: QueryResolvers = {
     requirePermission(reader, 'state.read');
     const { caller } = reader;
     const labelPrefix = filter?.namePrefix ?? '';
-    const states = await listStates(caller.database.db, caller, { labelPrefix, after, limit });
+    const states = await listStates(caller.database.for('read'), caller, { labelPrefix, after, limit });
     return connectionOf(states.map(readBy(reader)), page, ({ record }) => record.label);
   },
 
@@ -44,7 +44,7 @@ export const Query: QueryResolvers = {
       actor: filter?.actor ?? null,
       since: filter?.since ?? null,
     };
-    const operations = await searchOperations(caller.database.db, caller, wanted, { after, limit });
+    const operations = await searchOperations(caller.database.for('read'), caller, wanted, { after, limit });
     return connectionOf(operations.map(readBy(reader)), page, positionOf);
   },
 };

@@ -45,7 +45,7 @@ export const StateArchiveOperation: StateArchiveOperationResolvers = {
     requirePermission(reader, 'state.import');
     // An import has a state once it has succeeded, and a dry run never.
     if (record.kind !== 'IMPORT' || record.stateId === null) return null;
-    const mapping = await listVersionMapping(reader.caller.database.db, record.id, { after, limit });
+    const mapping = await listVersionMapping(reader.caller.database.for('read'), record.id, { after, limit });
     return connectionOf(mapping, page, ({ serial }) => String(serial));
   },
 };

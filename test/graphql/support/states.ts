@@ -62,7 +62,7 @@ export async function postHistory(
   label: string,
   history: readonly Contents[],
 ): Promise<{ stateId: string; lineage: string }> {
-  const namespace = await findNamespace(database.db, selector);
+  const namespace = await findNamespace(database.for('record'), selector);
   if (namespace === null) throw new Error('There is no such environment.');
   const lineage = crypto.randomUUID();
   let stateId = '';

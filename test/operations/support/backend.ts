@@ -106,7 +106,7 @@ export async function createEnvironment(
      select id, $2, $2, $3 from tenants where workspace_id = $1`,
     [workspace, environment, options.lockDefault ?? 'auto'],
   );
-  const namespace = await findNamespace(database.db, { workspace, environment });
+  const namespace = await findNamespace(database.for('record'), { workspace, environment });
   if (namespace === null) throw new Error('The new environment is not there.');
   return {
     namespace,
@@ -183,7 +183,7 @@ export async function operationOf(
   caller: Caller,
   id: string,
 ): Promise<OperationRecord> {
-  const operation = (await findOperations(caller.database.db, caller, [id])).get(id);
+  const operation = (await findOperations(caller.database.for('record'), caller, [id])).get(id);
   if (operation === undefined) throw new Error(`There is no operation ${id}.`);
   return operation;
 }

@@ -1,7 +1,5 @@
-import { Kysely, PostgresDialect } from 'kysely';
 import type pg from 'pg';
-import type { KilolockDatabase } from '../../../src/database/connection.ts';
-import type { Database } from '../../../src/database/types.ts';
+import { databaseOn, type KilolockDatabase } from '../../../src/database/connection.ts';
 
 /** What looks at every statement that is about to run. */
 type Look = (statement: string, client: pg.PoolClient) => void | Promise<void>;
@@ -17,13 +15,20 @@ export function interceptQueries(
   before: Look,
   after: Look = () => {},
 ): KilolockDatabase {
-  const pool = new Proxy(database.pool, {
-    get(target, property) {
-      if (property !== 'connect') return bound(target, property);
-      return async () => intercepted(await target.connect(), before, after);
-    },
-  });
-  return { ...database, pool, db: new Kysely<Database>({ dialect: new PostgresDialect({ pool }) }) };
+  const { reads, writes, streams } = database.pools;
+  const interceptedPool = (pool: pg.Pool) =>
+    new Proxy(pool, {
+      get(target, property) {
+        if (property !== 'connect') return bound(target, property);
+        return async () => intercepted(await target.connect(), before, after);
+      },
+    });
+  const pools = {
+    reads: interceptedPool(reads),
+    writes: interceptedPool(writes),
+    streams: interceptedPool(streams),
+  };
+  return databaseOn(pools, () => database.close());
 }
 
 /** The same database, whose connections are lost when the server has carried `statement` out, and before it can say so. */
@@ -47,19 +52,36 @@ export async function loseConnection(client: pg.PoolClient): Promise<void> {
   await client.query('select 1');
 }
 
+/** A statement that is a transaction of its own has its answer in a field; a COPY has none. */
+interface Answered {
+  readonly text: string;
+  answer?: Promise<unknown>;
+}
+
 function intercepted(client: pg.PoolClient, before: Look, after: Look): pg.PoolClient {
   return new Proxy(client, {
     get(target, property) {
       if (property !== 'query') return bound(target, property);
-      return (query: string | { text: string }, values?: unknown[]) => {
+      return (query: string | (pg.Submittable & Answered), values?: unknown[]) => {
         const statement = typeof query === 'string' ? query : query.text;
-        if (typeof query === 'object' && 'submit' in query) {
-          before(statement, target);
-          return target.query(query as unknown as pg.Submittable);
+        if (typeof query === 'object') {
+          const { answer } = query;
+          if (answer === undefined) {
+            before(statement, target);
+            return target.query(query);
+          }
+          query.answer = (async () => {
+            await before(statement, target);
+            target.query(query);
+            const result = await answer;
+            await after(statement, target);
+            return result;
+          })();
+          return query;
         }
         return (async () => {
           await before(statement, target);
-          const result = await target.query(query as string, values);
+          const result = await target.query(query, values);
           await after(statement, target);
           return result;
         })();

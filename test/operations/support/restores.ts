@@ -9,7 +9,7 @@ import { planRestore, type RestorePlan } from '../../../src/restore/plan.ts';
 
 /** The plan of a restore into the caller's environment, all checks passed. */
 export async function planOf(
-  { db }: KilolockDatabase,
+  database: KilolockDatabase,
   caller: Caller,
   path: string,
   label: string,
@@ -24,11 +24,16 @@ export async function planOf(
     dryRun: false,
     signal: new AbortController().signal,
   };
-  return planRestore(db, request, () => {});
+  return planRestore(database.for('read'), request, () => {});
 }
 
 /** Records an operation for a restore to belong to, and returns its id. */
-export async function recordImport({ db }: KilolockDatabase, caller: Caller, label: string): Promise<string> {
+export async function recordImport(
+  database: KilolockDatabase,
+  caller: Caller,
+  label: string,
+): Promise<string> {
+  const db = database.for('record');
   const id = randomUUID();
   await insertOperation(db, caller, {
     id,

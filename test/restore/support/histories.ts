@@ -4,8 +4,8 @@ import { digestHistory, readDigestedHistories } from '../../../src/history/histo
 import type { SampleHistory } from '../../archive/support/build-archive.ts';
 
 /** The digest of a state's history as its rows have it, whatever the state's lifecycle. */
-export async function historyDigestOf({ db }: KilolockDatabase, stateId: string): Promise<string> {
-  const history = (await readDigestedHistories(db, [stateId], new DigestBudget())).get(stateId);
+export async function historyDigestOf(database: KilolockDatabase, stateId: string): Promise<string> {
+  const history = (await readDigestedHistories(database, [stateId], new DigestBudget())).get(stateId);
   if (history === undefined) throw new Error(`There is no state ${stateId}.`);
   return digestHistory(history).historyDigest;
 }

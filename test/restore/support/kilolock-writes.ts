@@ -87,7 +87,7 @@ export async function projectHistory(
       rows.push({ resource, createSerial: BigInt(serial), deleteSerial: null, createdAt: created_at });
     }
   }
-  await inTransaction(database, 'read-write', (session) => insertResourceRows(session, owner, rows));
+  await inTransaction(database, 'restore', (session) => insertResourceRows(session, owner, rows));
 }
 
 function projected(jsonbText: string, dialect: Dialect): ReadonlyMap<string, ProjectedResource> {

@@ -9,7 +9,7 @@ import { planRestore, type RestorePlan } from '../../../src/restore/plan.ts';
 
 /** The plan of an overwrite that its caller confirmed, all checks passed. */
 export function planOverwrite(
-  { db }: KilolockDatabase,
+  database: KilolockDatabase,
   caller: Caller,
   path: string,
   label: string,
@@ -24,7 +24,7 @@ export function planOverwrite(
     dryRun: false,
     signal: new AbortController().signal,
   };
-  return planRestore(db, request, () => {});
+  return planRestore(database.for('read'), request, () => {});
 }
 
 /** Carries an overwrite out under a recorded operation; the old history is digested, and not exported unless `steps` does it. */
@@ -40,7 +40,7 @@ export function applyOverwrite(
     eventDetails: {},
     onProgress: () => {},
     archiveReplaced: async ({ id }) => {
-      const history = (await readDigestedHistories(database.db, [id], new DigestBudget())).get(id);
+      const history = (await readDigestedHistories(database, [id], new DigestBudget())).get(id);
       return history === undefined ? '' : digestHistory(history).historyDigest;
     },
     beforeCommit: async () => {},

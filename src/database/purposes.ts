@@ -1,0 +1,188 @@
+/**
+ * What a transaction is for. Its purpose decides how long it may take and wait, whether it may write, and which of the
+ * pool's connections it competes for:
+ *
+ * - `probe`: is the database there, for `/readyz`. Answers within seconds, whatever the state of the database.
+ * - `read`: a read that a request waits for. Read only.
+ * - `digest`: a read that a request waits for and that keeps digests of what it read.
+ * - `record`: a short write on which something depends: the record of an operation, an audit event.
+ * - `housekeeping`: a write by the clock, which is tried again later.
+ * - `export`: one long read of a whole history. Read only, one snapshot.
+ * - `restore`: one long write of a history.
+ * - `migration`: the changes of the schema `state_archive`.
+ */
+export type Purpose = keyof typeof PURPOSES;
+
+/** What runs in a transaction of its own, statement by statement. */
+export type StatementPurpose = 'probe' | 'read' | 'digest' | 'record' | 'housekeeping';
+
+/**
+ * The connections of a database are kept apart by kind of work, so that one never waits for another: a write waits for a
+ * locked row while reads go on, and neither waits for an export that lasts an hour.
+ */
+export type Lane = 'reads' | 'writes' | 'streams';
+
+interface PurposeSettings {
+  readonly lane: Lane;
+  readonly isolation: 'read committed' | 'repeatable read';
+  readonly readOnly: boolean;
+  /** How long PostgreSQL works on one statement; null: as long as it takes. */
+  readonly statementMs: number | null;
+  /** How long a statement waits for a lock, of a row or of a table. */
+  readonly lockMs: number;
+  /** How long PostgreSQL lets an open transaction stand without a statement: a process that froze must let go. */
+  readonly idleMs: number;
+  /** How long we wait for a connection. */
+  readonly connectionMs: number;
+  /**
+   * How long we wait for a sign of PostgreSQL before the connection is given up: it may be frozen, or gone without a word.
+   * Longer than `statementMs`, so that PostgreSQL is the one to say that a statement took too long.
+   */
+  readonly patienceMs: number;
+}
+
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+
+export const PURPOSES = {
+  probe: {
+    lane: 'reads',
+    isolation: 'read committed',
+    readOnly: true,
+    statementMs: 2 * SECOND,
+    lockMs: 1 * SECOND,
+    idleMs: 10 * SECOND,
+    connectionMs: 3 * SECOND,
+    patienceMs: 3 * SECOND,
+  },
+  read: {
+    lane: 'reads',
+    isolation: 'repeatable read',
+    readOnly: true,
+    statementMs: 15 * SECOND,
+    lockMs: 5 * SECOND,
+    idleMs: 30 * SECOND,
+    connectionMs: 10 * SECOND,
+    patienceMs: 18 * SECOND,
+  },
+  digest: {
+    lane: 'reads',
+    isolation: 'read committed',
+    readOnly: false,
+    statementMs: 60 * SECOND,
+    lockMs: 5 * SECOND,
+    idleMs: 30 * SECOND,
+    connectionMs: 10 * SECOND,
+    patienceMs: 65 * SECOND,
+  },
+  record: {
+    lane: 'writes',
+    isolation: 'read committed',
+    readOnly: false,
+    statementMs: 10 * SECOND,
+    lockMs: 5 * SECOND,
+    idleMs: 30 * SECOND,
+    connectionMs: 10 * SECOND,
+    patienceMs: 13 * SECOND,
+  },
+  housekeeping: {
+    lane: 'writes',
+    isolation: 'read committed',
+    readOnly: false,
+    statementMs: 30 * SECOND,
+    lockMs: 2 * SECOND,
+    idleMs: 30 * SECOND,
+    connectionMs: 10 * SECOND,
+    patienceMs: 33 * SECOND,
+  },
+  export: {
+    lane: 'streams',
+    isolation: 'repeatable read',
+    readOnly: true,
+    statementMs: null,
+    lockMs: 10 * SECOND,
+    idleMs: 10 * MINUTE,
+    connectionMs: 10 * SECOND,
+    patienceMs: 5 * MINUTE,
+  },
+  restore: {
+    lane: 'streams',
+    isolation: 'read committed',
+    readOnly: false,
+    statementMs: null,
+    lockMs: 10 * SECOND,
+    idleMs: 10 * MINUTE,
+    connectionMs: 10 * SECOND,
+    patienceMs: 10 * MINUTE,
+  },
+  migration: {
+    lane: 'streams',
+    isolation: 'read committed',
+    readOnly: false,
+    statementMs: null,
+    lockMs: 1 * MINUTE,
+    idleMs: 10 * MINUTE,
+    connectionMs: 10 * SECOND,
+    patienceMs: 10 * MINUTE,
+  },
+} as const satisfies Record<string, PurposeSettings>;
+
+/**
+ * What else a transaction depends on, and what a role, a database, a connection string or a pooler's last client may have
+ * set to something else. The list is pg_dump's (src/bin/pg_dump, setup_connection) as far as it touches what we do, and
+ * what our own statements rely on besides. An empty `search_path` finds nothing but what is named with its schema, and
+ * PostgreSQL's own; without `row_security` PostgreSQL refuses where a policy would hide rows.
+ */
+const PINNED: Readonly<Record<string, string>> = {
+  search_path: '',
+  row_security: 'off',
+  TimeZone: 'UTC',
+  DateStyle: 'ISO, YMD',
+  IntervalStyle: 'postgres',
+  extra_float_digits: '3',
+  bytea_output: 'hex',
+  client_encoding: 'UTF8',
+  standard_conforming_strings: 'on',
+  array_nulls: 'on',
+  transform_null_equals: 'off',
+};
+
+/** What is younger than the oldest PostgreSQL that Kilolock runs on (14), and is pinned where it exists. */
+const PINNED_WHERE_KNOWN: Readonly<Record<string, string>> = {
+  transaction_timeout: '0',
+};
+
+/**
+ * The statements that make a transaction ours, to be sent in front of its own within the same round trip. They hold until
+ * the end of the transaction: what is set for a session does not survive a pooler, and would meet its other clients.
+ */
+export function pinsOf(purpose: Purpose): readonly string[] {
+  const made = pins.get(purpose) ?? makePins(PURPOSES[purpose]);
+  pins.set(purpose, made);
+  return made;
+}
+
+const pins = new Map<Purpose, readonly string[]>();
+
+function makePins({ isolation, readOnly, statementMs, lockMs, idleMs }: PurposeSettings): string[] {
+  const settings = {
+    ...PINNED,
+    statement_timeout: `${statementMs ?? 0}`,
+    lock_timeout: `${lockMs}`,
+    idle_in_transaction_session_timeout: `${idleMs}`,
+    // Never off: an administrator who sets default_transaction_read_only means the database to stand still.
+    ...(readOnly && { transaction_read_only: 'on' }),
+  };
+  const made = Object.entries(settings).map(([name, value]) => setConfig(name, value));
+  for (const [name, value] of Object.entries(PINNED_WHERE_KNOWN)) {
+    made.push(
+      `case when pg_catalog.current_setting('${name}', true) is not null then ${setConfig(name, value)} end`,
+    );
+  }
+  // The isolation level first, and by SET: it cannot be changed once a SELECT has taken a snapshot.
+  return [`set transaction_isolation = '${isolation}'`, `select ${made.join(', ')}`];
+}
+
+function setConfig(name: string, value: string): string {
+  return `pg_catalog.set_config('${name}', '${value}', true)`;
+}
