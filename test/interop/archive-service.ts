@@ -1,5 +1,6 @@
 import { strictEqual } from 'node:assert/strict';
 import { createHash } from 'node:crypto';
+import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import {
   type DevelopmentTokenClaims,
@@ -9,6 +10,7 @@ import {
 import {
   EXPORT,
   IMPORT,
+  OPERATION_BY_ID,
   type Operation,
   type OperationPayload,
   PREVIEW,
@@ -18,6 +20,7 @@ import {
 import type { Processes, Running } from './processes.ts';
 
 const PROJECT = fileURLToPath(new URL('../../', import.meta.url));
+const POLL_MS = 200;
 const ALL_SCOPES = ['state.read', 'state.export', 'state.import', 'state.overwrite', 'state.raw.read'];
 
 /** How the service is started. */
@@ -105,6 +108,8 @@ export interface GraphqlAnswer<Data> {
   readonly data: Data | null;
   /** The codes of the errors. */
   readonly codes: readonly string[];
+  /** What they say. */
+  readonly messages: readonly string[];
 }
 
 /** A finished export. */
@@ -125,8 +130,8 @@ export interface ImportOptions {
   readonly dryRun?: boolean;
 }
 
-/** What became of an import. */
-export interface Imported {
+/** What became of an export or import. */
+export interface Ended {
   readonly operation: Operation | null;
   /** The codes of user errors and of GraphQL errors; empty when it succeeded. */
   readonly codes: readonly string[];
@@ -149,7 +154,7 @@ export class ArchiveClient {
     query: string,
     variables: Readonly<Record<string, unknown>> = {},
     file?: Uint8Array<ArrayBuffer>,
-  ): Promise<GraphqlAnswer<Data> & { readonly messages: readonly string[] }> {
+  ): Promise<GraphqlAnswer<Data>> {
     const response = await fetch(this.#endpoint, {
       method: 'POST',
       headers: {
@@ -188,18 +193,10 @@ export class ArchiveClient {
 
   /** Exports a state and downloads the archive. @throws Error when that is refused. */
   async export(name: string, scope?: Scope): Promise<Exported> {
-    const { data, codes, messages } = await this.ask<{ exportStateArchive: OperationPayload | null }>(
-      EXPORT,
-      {
-        name,
-        scope,
-      },
-    );
-    const payload = data?.exportStateArchive;
-    const { operation } = payload ?? {};
+    const answer = await this.ask<{ exportStateArchive: OperationPayload | null }>(EXPORT, { name, scope });
+    const { operation, messages, codes } = await this.#ended(answer, answer.data?.exportStateArchive, scope);
     if (!operation?.archive?.downloadUrl || operation.status !== 'SUCCEEDED') {
-      const errors = payload?.userErrors.map(({ code, message }) => `${code} ${message}`) ?? [];
-      throw new Error(`The export of ${name} was refused: ${[...codes, ...messages, ...errors].join('; ')}`);
+      throw new Error(`The export of ${name} was refused: ${[...codes, ...messages].join('; ')}`);
     }
     const response = await fetch(operation.archive.downloadUrl);
     strictEqual(response.status, 200, 'the download succeeds');
@@ -209,17 +206,35 @@ export class ArchiveClient {
   }
 
   /** Imports an archive, and waits for what becomes of it. */
-  async import(bytes: Uint8Array<ArrayBuffer>, options: ImportOptions = {}): Promise<Imported> {
+  async import(bytes: Uint8Array<ArrayBuffer>, options: ImportOptions = {}): Promise<Ended> {
     const answer = await this.ask<{ importStateArchive: OperationPayload | null }>(
       IMPORT,
       { ...options },
       bytes,
     );
-    const { operation = null, userErrors = [] } = answer.data?.importStateArchive ?? {};
+    return this.#ended(answer, answer.data?.importStateArchive, options.scope);
+  }
+
+  /** What became of an operation; on a busy machine that takes longer than a mutation waits. */
+  async #ended(
+    answer: GraphqlAnswer<unknown>,
+    payload: OperationPayload | null | undefined,
+    scope: Scope | undefined,
+  ): Promise<Ended> {
+    const { userErrors = [] } = payload ?? {};
+    let { operation = null } = payload ?? {};
+    const errors = [...userErrors];
+    while (operation?.status === 'PENDING' || operation?.status === 'RUNNING') {
+      await pause(POLL_MS);
+      const { id } = operation;
+      const { data } = await this.ask<{ stateArchiveOperation: Operation }>(OPERATION_BY_ID, { id, scope });
+      operation = data?.stateArchiveOperation ?? null;
+      if (operation?.error) errors.push(operation.error);
+    }
     return {
       operation,
-      codes: [...answer.codes, ...userErrors.map(({ code }) => code)],
-      messages: [...answer.messages, ...userErrors.map(({ message }) => message)],
+      codes: [...answer.codes, ...errors.map(({ code }) => code)],
+      messages: [...answer.messages, ...errors.map(({ message }) => message)],
     };
   }
 }

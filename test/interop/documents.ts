@@ -82,8 +82,9 @@ export const VERSION_MAPPING = `query ($name: String!) {
 export const LIST = '{ stateArchives { nodes { name workspaceId environmentId } } }';
 
 export const OPERATION_BY_ID = `query ($id: ID!, $scope: StateScopeInput) {
-  stateArchiveOperation(id: $id, scope: $scope) { id }
-}`;
+  stateArchiveOperation(id: $id, scope: $scope) { ...Operation }
+}
+${OPERATION}`;
 
 export const ENTITIES = `query ($representations: [_Any!]!) {
   _entities(representations: $representations) {

@@ -24,8 +24,8 @@ export interface Running {
   stop(): Promise<void>;
 }
 
-const RUN_MS = 180_000;
-const START_MS = 60_000;
+const RUN_MS = 600_000;
+const START_MS = 180_000;
 const STOP_MS = 20_000;
 const POLL_MS = 100;
 
@@ -48,7 +48,7 @@ export class Processes {
   /**
    * Runs a program to its end, whatever its exit code.
    *
-   * @throws Error when it cannot be started, runs for more than three minutes, or the signal is aborted.
+   * @throws Error when it cannot be started, runs for more than ten minutes, or the signal is aborted.
    */
   async run(program: string, args: readonly string[], options: RunOptions): Promise<Finished> {
     this.#signal.throwIfAborted();
@@ -77,7 +77,7 @@ export class Processes {
    * Starts a server.
    *
    * @param isReady is asked again and again, with all that was printed, until it says so.
-   * @throws Error with what it printed when it ends before that, or takes longer than a minute.
+   * @throws Error with what it printed when it ends before that, or takes longer than three minutes.
    */
   async serve(
     program: string,
@@ -115,7 +115,9 @@ export class Processes {
       }
       await running.stop();
       this.#signal.throwIfAborted();
-      throw new Error(`${program} ${hasEnded ? 'ended at once' : 'is not ready after a minute'}:\n${log}`);
+      throw new Error(
+        `${program} ${hasEnded ? 'ended at once' : 'is not ready after three minutes'}:\n${log}`,
+      );
     }
     return running;
   }
