@@ -5,6 +5,7 @@ import { goingOn } from './parts/going-on.ts';
 import { histories } from './parts/histories.ts';
 import { locks } from './parts/locks.ts';
 import { logs } from './parts/logs.ts';
+import { names } from './parts/names.ts';
 import { oddDocumentStates } from './parts/odd-documents.ts';
 import { olderDatabases } from './parts/older-databases.ts';
 import { overwritesUnderWrites } from './parts/overwrites-under-writes.ts';
@@ -19,6 +20,7 @@ export const PARTS: readonly Part[] = [
   histories,
   roundTrip,
   conflicts,
+  names,
   goingOn,
   locks,
   snapshots,

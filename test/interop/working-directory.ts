@@ -48,7 +48,7 @@ export class WorkingDirectory {
     return this.#kld;
   }
 
-  /** Has the same name of another backend from now on, as after a move. Initialises Terraform once it was before. */
+  /** Works on the state of the same name in another backend from now on. `terraform init` is the caller's to run. */
   async pointAt(kld: Kld): Promise<void> {
     this.#kld = kld;
     const address = kld.stateUrl(this.state);
