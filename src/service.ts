@@ -8,6 +8,7 @@ import { createCredentialVerifier } from './auth/credential-verifier.ts';
 import { loadOrCreateDevelopmentKey } from './auth/development-key.ts';
 import { createGatewayProof } from './auth/gateway-secret.ts';
 import { createJwtVerifier, type JwtVerifier } from './auth/jwt-verifier.ts';
+import { readKilolockCredential } from './auth/kilolock-credentials.ts';
 import { loadOrCreateLinkSigner } from './auth/links.ts';
 import { describeError } from './base/error-log.ts';
 import { blameOperator } from './base/operator-error.ts';
@@ -19,6 +20,7 @@ import { createContext, type GraphqlContext } from './graphql/context.ts';
 import { createSchema } from './graphql/schema.ts';
 import { createHttpServer } from './http/server.ts';
 import { openArchiveStore } from './operations/archive-store.ts';
+import { DownloadAccesses } from './operations/download-accesses.ts';
 import { openArchive, removeExpiredArchives } from './operations/downloads.ts';
 import { Environments } from './operations/environments.ts';
 import { failInterrupted } from './operations/operation-records.ts';
@@ -68,10 +70,11 @@ export async function startService(
   logger: Logger,
 ): Promise<Service> {
   const schema = createSchema({ gatewayProofRequired: config.auth.gatewaySecrets.length > 0 });
+  const { policies } = config.auth;
   const verifier = createCredentialVerifier({
     jwt: await jwtVerifier(config, logger),
     database,
-    policies: config.auth.policies,
+    policies,
   });
   const ownDatabases = new EnvironmentDatabases({
     maxDatabases: ENVIRONMENT_DATABASES,
@@ -89,6 +92,8 @@ export async function startService(
     store: await openArchiveStore(join(config.dataDirectory, 'store')).catch(blameOperator(DATA_DIRECTORY)),
     links: await loadOrCreateLinkSigner(config.dataDirectory).catch(blameOperator(DATA_DIRECTORY)),
     runner,
+    readCredential: (token) => readKilolockCredential(database, policies, token),
+    accesses: new DownloadAccesses(),
     limits: { ...DEFAULT_ARCHIVE_LIMITS, maxArchiveBytes: BigInt(config.maxArchiveBytes) },
     maxOperationsPerPrincipal: config.maxOperationsPerPrincipal,
     retentionSeconds: config.archiveRetentionSeconds,

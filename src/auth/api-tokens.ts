@@ -24,18 +24,39 @@ export async function verifyApiToken(
   { hash, hint }: { readonly hash: Buffer; readonly hint: string | null },
 ): Promise<Principal | null> {
   const db = database.for('read');
-  const token = await findActiveToken(db, hash);
+  const token = await findActiveToken(db).where('api_tokens.token_hash', '=', hash).executeTakeFirst();
   if (token === undefined) return null;
-  const { id, workspace, environment } = token;
-  if (hint !== null && hint !== workspace && hint !== token.tenantSlug) return null;
+  if (hint !== null && hint !== token.workspace && hint !== token.tenantSlug) return null;
+  if (token.isUseWorthNoting) await noteUse(database, 'api_tokens', token.id);
+  return principalOf(db, policy, token);
+}
 
-  if (token.isUseWorthNoting) await noteUse(database, 'api_tokens', id);
+/** Who an API token stands for now, by the id of its row; null when it is no longer active. */
+export async function readApiToken(
+  database: KilolockDatabase,
+  policy: TokenPolicy,
+  id: string,
+): Promise<Principal | null> {
+  const db = database.for('read');
+  const token = await findActiveToken(db).where('api_tokens.id', '=', id).executeTakeFirst();
+  return token === undefined ? null : principalOf(db, policy, token);
+}
+
+type ActiveToken = NonNullable<Awaited<ReturnType<ReturnType<typeof findActiveToken>['executeTakeFirst']>>>;
+
+async function principalOf(
+  db: Kysely<Database>,
+  policy: TokenPolicy,
+  token: ActiveToken,
+): Promise<Principal> {
+  const { id, workspace, environment } = token;
   const own: Grant = {
     scopes: new Set(ownScopes(policy)),
     reach: { kind: 'environment', workspace, environment },
   };
   const grants = [own, ...(await listRoleGrants(db, id))];
   return {
+    token: { kind: 'api-token', tokenId: id },
     subject: `kilolock:api-token:${id}`,
     // As Kilolock itself names it in history (data model 6).
     actor: `${token.tenantSlug}/${token.environmentSlug}/${token.name}`,
@@ -55,7 +76,7 @@ function ownScopes({ dataPlaneExport, dataPlaneImport }: TokenPolicy): Scope[] {
   ];
 }
 
-function findActiveToken(db: Kysely<Database>, hash: Buffer) {
+function findActiveToken(db: Kysely<Database>) {
   return db
     .selectFrom('api_tokens')
     .innerJoin('environments', (join) =>
@@ -73,10 +94,8 @@ function findActiveToken(db: Kysely<Database>, hash: Buffer) {
       'environments.slug as environmentSlug',
       isUseWorthNoting('api_tokens').as('isUseWorthNoting'),
     ])
-    .where('api_tokens.token_hash', '=', hash)
     .where('api_tokens.revoked_at', 'is', null)
     .where('api_tokens.lifecycle_status', '=', 'active')
     .where('tenants.lifecycle_status', '=', 'active')
-    .where('environments.lifecycle_status', '=', 'active')
-    .executeTakeFirst();
+    .where('environments.lifecycle_status', '=', 'active');
 }

@@ -1,8 +1,12 @@
 import { createHash } from 'node:crypto';
 import type { KilolockDatabase } from '../database/connection.ts';
-import { type TokenPolicy, verifyApiToken } from './api-tokens.ts';
-import { type OwnerPolicy, verifyPersonalAccessToken } from './personal-access-tokens.ts';
-import type { Principal } from './principal.ts';
+import { readApiToken, type TokenPolicy, verifyApiToken } from './api-tokens.ts';
+import {
+  type OwnerPolicy,
+  readPersonalAccessToken,
+  verifyPersonalAccessToken,
+} from './personal-access-tokens.ts';
+import type { Principal, TokenReference } from './principal.ts';
 
 /** What this service lets Kilolock's own credentials do, beyond what Kilolock's roles grant. */
 export interface CredentialPolicies {
@@ -33,4 +37,19 @@ export async function verifyKilolockCredential(
     (await verifyApiToken(database, policies.token, { hash, hint })) ??
     (await verifyPersonalAccessToken(database, policies.owner, { hash, hint }))
   );
+}
+
+/**
+ * Who a token of Kilolock's stands for now.
+ *
+ * @returns null when it is revoked, or belongs to something that is no longer active.
+ */
+export function readKilolockCredential(
+  database: KilolockDatabase,
+  policies: CredentialPolicies,
+  { kind, tokenId }: TokenReference,
+): Promise<Principal | null> {
+  return kind === 'api-token'
+    ? readApiToken(database, policies.token, tokenId)
+    : readPersonalAccessToken(database, policies.owner, tokenId);
 }

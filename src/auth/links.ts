@@ -1,26 +1,29 @@
 import { errors, jwtVerify, SignJWT } from 'jose';
 import { z } from 'zod';
 import { loadLinkKeys, MAX_LINK_SECONDS } from './link-keys.ts';
-import type { Environment } from './principal.ts';
+import type { TokenReference } from './principal.ts';
 
 /** What a link is good for; a link made for one purpose is useless for any other. */
 export type LinkPurpose = 'download';
 
-/** What a link permits, to whom, and for how long. */
-export interface Link extends Environment {
-  readonly purpose: LinkPurpose;
-  /** The operation whose archive the link leads to; `workspace` and `environment` are the operation's. */
-  readonly operationId: string;
-  /** The principal the link was made for. */
-  readonly subject: string;
-  /** Whole seconds from now, a day at most. */
-  readonly expiresInSeconds: number;
-}
-
-/** What a good link says of itself. */
-export interface VerifiedLink extends Environment {
+/** Whom a link was made for, and where. */
+export interface VerifiedLink {
   /** The principal it was made for. */
   readonly subject: string;
+  /** The token of Kilolock's that the principal showed, on whose right the link rests; null for a JWT. */
+  readonly token: TokenReference | null;
+  /** The public ids of the environment it was made in; both null for the self-hosted one. */
+  readonly workspace: string | null;
+  readonly environment: string | null;
+}
+
+/** What a link permits, to whom, and for how long. */
+export interface Link extends VerifiedLink {
+  readonly purpose: LinkPurpose;
+  /** The operation whose archive the link leads to. */
+  readonly operationId: string;
+  /** Whole seconds from now, a day at most. */
+  readonly expiresInSeconds: number;
 }
 
 /** Signs and checks links that carry their own permission, for clients that cannot send a credential. */
@@ -33,8 +36,8 @@ export interface LinkSigner {
   sign(link: Link): Promise<string>;
   /**
    * @returns what it was made for, or null when it is expired, forged, made with a key that is retired, or made for
-   *   another purpose or operation. Which of these is not told. Whether the operation is still that of the workspace and
-   *   environment it names is for the caller to compare.
+   *   another purpose or operation. Which of these is not told. Whether the token it rests on still permits it, and whether the
+   *   operation is one of the environment it names, is for the caller to find out.
    * @throws SecretFileError when the keys cannot be used.
    */
   verify(token: string, purpose: LinkPurpose, operationId: string): Promise<VerifiedLink | null>;
@@ -48,8 +51,9 @@ const LINK_ISSUER = 'kilolock-state-archive/links';
 const linkClaims = z.object({
   purpose: z.string(),
   operation: z.string(),
-  workspace: z.string(),
-  environment: z.string(),
+  workspace: z.string().nullable(),
+  environment: z.string().nullable(),
+  token: z.object({ kind: z.enum(['api-token', 'personal-access-token']), tokenId: z.string() }).nullable(),
   sub: z.string(),
   // The library checks it when it is there; a link has to have one.
   exp: z.int(),
@@ -69,7 +73,7 @@ export async function loadOrCreateLinkSigner(
 ): Promise<LinkSigner> {
   await loadLinkKeys(dataDirectory, now());
   return {
-    async sign({ purpose, operationId, workspace, environment, subject, expiresInSeconds }) {
+    async sign({ purpose, operationId, workspace, environment, token, subject, expiresInSeconds }) {
       if (
         !Number.isSafeInteger(expiresInSeconds) ||
         expiresInSeconds < 1 ||
@@ -78,7 +82,7 @@ export async function loadOrCreateLinkSigner(
         throw new RangeError('A link must be good for a whole number of seconds, from 1 to a day.');
       }
       const [{ key, keyId }] = await loadLinkKeys(dataDirectory, now());
-      return new SignJWT({ purpose, operation: operationId, workspace, environment })
+      return new SignJWT({ purpose, operation: operationId, workspace, environment, token })
         .setProtectedHeader({ alg: 'HS256', kid: keyId, typ: LINK_TYPE })
         .setIssuer(LINK_ISSUER)
         .setSubject(subject)
@@ -89,8 +93,8 @@ export async function loadOrCreateLinkSigner(
     async verify(token, purpose, operationId) {
       const claims = await verifiedClaims(token, dataDirectory, now());
       if (claims === null || claims.purpose !== purpose || claims.operation !== operationId) return null;
-      const { sub, workspace, environment } = claims;
-      return { subject: sub, workspace, environment };
+      const { sub, token: reference, workspace, environment } = claims;
+      return { subject: sub, token: reference, workspace, environment };
     },
   };
 }

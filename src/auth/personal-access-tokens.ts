@@ -29,13 +29,33 @@ export async function verifyPersonalAccessToken(
   { hash, hint }: { readonly hash: Buffer; readonly hint: string | null },
 ): Promise<Principal | null> {
   if (!policy.export && !policy.import) return null;
-  const rows = (await findActiveEnvironments(database.for('read'), hash)).filter(
-    ({ workspace }) => hint === null || workspace === hint,
-  );
+  const found = await findActiveEnvironments(database.for('read'))
+    .where('portal_personal_access_tokens.token_hash', '=', hash)
+    .execute();
+  const rows = found.filter(({ workspace }) => hint === null || workspace === hint);
+  const [first] = rows;
+  if (first?.isUseWorthNoting) await noteUse(database, 'portal_personal_access_tokens', first.tokenId);
+  return principalOf(policy, rows);
+}
+
+/** Who a personal access token stands for now, by the id of its row; null when it is no longer active. */
+export async function readPersonalAccessToken(
+  database: KilolockDatabase,
+  policy: OwnerPolicy,
+  id: string,
+): Promise<Principal | null> {
+  if (!policy.export && !policy.import) return null;
+  const rows = await findActiveEnvironments(database.for('read'))
+    .where('portal_personal_access_tokens.id', '=', id)
+    .execute();
+  return principalOf(policy, rows);
+}
+
+type ActiveEnvironment = Awaited<ReturnType<ReturnType<typeof findActiveEnvironments>['execute']>>[number];
+
+function principalOf(policy: OwnerPolicy, rows: readonly ActiveEnvironment[]): Principal | null {
   const [first, ...others] = rows;
   if (first === undefined) return null;
-
-  if (first.isUseWorthNoting) await noteUse(database, 'portal_personal_access_tokens', first.tokenId);
   const scopes = new Set(ownerScopes(policy));
   const grants = rows.map(
     ({ workspace, environment }): Grant => ({
@@ -44,6 +64,7 @@ export async function verifyPersonalAccessToken(
     }),
   );
   return {
+    token: { kind: 'personal-access-token', tokenId: first.tokenId },
     subject: `kilolock:account:${first.accountId}`,
     actor: first.email,
     scopes,
@@ -62,7 +83,7 @@ function ownerScopes(policy: OwnerPolicy): Scope[] {
   ];
 }
 
-function findActiveEnvironments(db: Kysely<Database>, hash: Buffer) {
+function findActiveEnvironments(db: Kysely<Database>) {
   return db
     .selectFrom('portal_personal_access_tokens')
     .innerJoin('portal_accounts as account', 'account.id', 'portal_personal_access_tokens.account_id')
@@ -77,7 +98,6 @@ function findActiveEnvironments(db: Kysely<Database>, hash: Buffer) {
       'environments.env_public_id as environment',
       isUseWorthNoting('portal_personal_access_tokens').as('isUseWorthNoting'),
     ])
-    .where('portal_personal_access_tokens.token_hash', '=', hash)
     .where('portal_personal_access_tokens.revoked_at', 'is', null)
     .where('membership.revoked_at', 'is', null)
     .where('membership.role', 'in', ['owner', 'tenant_admin'])
@@ -98,6 +118,5 @@ function findActiveEnvironments(db: Kysely<Database>, hash: Buffer) {
             .where('granted.revoked_at', 'is', null),
         ),
       ]),
-    )
-    .execute();
+    );
 }

@@ -29,6 +29,12 @@ export interface Grant {
   readonly reach: Reach;
 }
 
+/** The row of a token of Kilolock's own, by which what it permits can be looked up again without the token. */
+export interface TokenReference {
+  readonly kind: 'api-token' | 'personal-access-token';
+  readonly tokenId: string;
+}
+
 /**
  * Who is calling, as a verified credential says: the only source of identity there is. Nothing in it comes from a
  * plain header, from an archive, or from an argument.
@@ -59,6 +65,10 @@ export interface Principal {
    * the environment; an empty list means none.
    */
   readonly statePatterns: readonly string[] | null;
+  /** The token that stands behind it; absent for a JWT. */
+  readonly token?: TokenReference;
+  /** When the credential ends by itself, in seconds since 1970; absent for one that is good until it is revoked. */
+  readonly expiresAt?: number;
   /** Where the scopes hold; all of them in the principal's own environment and nowhere else when absent. */
   readonly grants?: readonly Grant[];
 }

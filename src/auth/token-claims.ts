@@ -58,6 +58,7 @@ const claimsSchema = z
     workspace: publicId.optional(),
     environment: publicId.optional(),
     states: wordsOf(statePattern).optional(),
+    exp: z.number().optional(),
   })
   .refine((claims) => (claims.workspace === undefined) === (claims.environment === undefined), {
     message: 'expected both or neither',
@@ -84,7 +85,7 @@ export function principalFromClaims(claims: unknown): Principal {
     const problems = parsed.error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`);
     throw new ClaimsError(problems.join('; '));
   }
-  const { sub, name, email, scope, workspace = null, environment = null, states } = parsed.data;
+  const { sub, name, email, scope, workspace = null, environment = null, states, exp } = parsed.data;
   const scopes = new Set(scope);
   return {
     subject: sub,
@@ -93,6 +94,7 @@ export function principalFromClaims(claims: unknown): Principal {
     workspace,
     environment,
     statePatterns: states === undefined || states.includes('*') ? null : states,
+    ...(exp !== undefined && { expiresAt: exp }),
     ...(scopes.has('state.support') && { grants: [{ scopes, reach: { kind: 'global' } }] }),
   };
 }

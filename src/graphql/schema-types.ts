@@ -326,6 +326,8 @@ export type StateArchiveErrorCode =
   | 'ARCHIVE_UNSUPPORTED_FORMAT'
   /** `confirmName` is not the name of the state to overwrite. */
   | 'CONFIRMATION_MISMATCH'
+  /** What the credential permitted when it asked, it did no longer when the operation began; nothing was written. */
+  | 'FORBIDDEN'
   /** The stored history contradicts itself; it has to be mended in Kilolock first. */
   | 'HISTORY_INCONSISTENT'
   /** The key was used for another request. */

@@ -16,8 +16,12 @@ export interface Download {
   readonly sha256: string;
   /** Opens the file, or a range of it with both ends included, counted from 0. */
   read(range?: { start: number; end: number }): Readable;
-  /** Called once when a response with the file's bytes has ended, whole or cut, with how many bytes were handed on. */
-  onServed?(bytes: bigint): Promise<void>;
+  /**
+   * Called once before the first byte of a response leaves; when it fails, none does.
+   *
+   * @returns what is called once when that response has ended, with how many bytes were handed on, and whether all were.
+   */
+  begin(): Promise<(end: { readonly bytes: bigint; readonly isWhole: boolean }) => Promise<void>>;
 }
 
 /** What downloads need from the rest. */
@@ -51,7 +55,11 @@ export function addDownloadRoute(server: FastifyInstance, options: DownloadRoute
   refuseOtherMethods(server, '/archives/:operationId', ['GET', 'HEAD']);
 }
 
-function answer(request: FastifyRequest, reply: FastifyReply, download: Download): FastifyReply {
+async function answer(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  download: Download,
+): Promise<FastifyReply> {
   const etag = `"${download.sha256}"`;
   const size = Number(download.sizeBytes);
   reply.headers({
@@ -82,8 +90,9 @@ function answer(request: FastifyRequest, reply: FastifyReply, download: Download
   const length = range ? range.end - range.start + 1 : size;
   reply.header('content-length', length);
   if (request.method === 'HEAD') return reply.send();
+  const end = await putOnRecord(request, download);
   const body = range ? download.read(range) : download.read();
-  reportServed(request, reply, body, length, download);
+  reportEnd(request, reply, body, length, end);
   return reply.send(body);
 }
 
@@ -105,12 +114,25 @@ function matchesNoneMatch(header: string | undefined, etag: string): boolean {
   return header.split(',').some((candidate) => ['*', etag, `W/${etag}`].includes(candidate.trim()));
 }
 
-function reportServed(
+async function putOnRecord(request: FastifyRequest, download: Download): ReturnType<Download['begin']> {
+  try {
+    return await download.begin();
+  } catch (error) {
+    request.scope.logger.error({ error: describeError(error) }, 'recording the download failed');
+    throw new HttpError(
+      503,
+      'NOT_READY',
+      'The download cannot be put on record at this moment, and is not given out without; try again.',
+    );
+  }
+}
+
+function reportEnd(
   request: FastifyRequest,
   reply: FastifyReply,
   body: Readable,
   declaredBytes: number,
-  download: Download,
+  end: Awaited<ReturnType<Download['begin']>>,
 ): void {
   const { logger } = request.scope;
   let bytes = 0n;
@@ -129,8 +151,9 @@ function reportServed(
     logger.error({ error: describeError(error) }, 'reading the archive failed');
   });
   reply.raw.once('close', () => {
-    download.onServed?.(bytes).catch((error: unknown) => {
-      logger.error({ error: describeError(error) }, 'recording the download failed');
+    const isWhole = reply.raw.writableFinished && bytes === BigInt(declaredBytes);
+    end({ bytes, isWhole }).catch((error: unknown) => {
+      logger.error({ error: describeError(error) }, 'recording the end of the download failed');
     });
   });
 }

@@ -1,5 +1,11 @@
 import type { Readable } from 'node:stream';
+import type { VerifiedLink } from '../auth/links.ts';
+import { mayIn } from '../auth/principal.ts';
+import type { StateNamespace } from '../history/namespace.ts';
+import type { Caller } from '../history/states.ts';
 import { objectKeyOf, operationIdOf } from './archive-store.ts';
+import { selectorOf } from './current-caller.ts';
+import type { AccessEnd } from './download-accesses.ts';
 import {
   type ArchiveRecord,
   expireArchives,
@@ -8,50 +14,69 @@ import {
   type OperationRecord,
 } from './operation-records.ts';
 import type { ArchiveServices } from './services.ts';
-import { insertStateEvent } from './state-events.ts';
 
 /** How long a download link is good for. */
 const LINK_SECONDS = 15 * 60;
 
-/** A link to the archive of an export, made for one principal; null when there is no archive to download. */
+/**
+ * A link to the archive of an export, made for one caller and good as long as the caller's credential, a quarter of an
+ * hour at most; null when there is no archive to download.
+ */
 export async function downloadUrl(
-  { links }: ArchiveServices,
-  { id, kind, status, workspace, environment }: OperationRecord,
-  reader: { readonly subject: string; readonly publicUrl: string },
+  { links }: Pick<ArchiveServices, 'links'>,
+  { id, kind, status }: OperationRecord,
+  caller: Caller,
+  publicUrl: string,
 ): Promise<string | null> {
   if (kind !== 'EXPORT' || status !== 'SUCCEEDED') return null;
-  const token = await links.sign({
+  const { subject, token = null, expiresAt = Number.POSITIVE_INFINITY } = caller.principal;
+  const expiresInSeconds = Math.min(LINK_SECONDS, Math.floor(expiresAt - Date.now() / 1000));
+  if (expiresInSeconds < 1) return null;
+  const selector = selectorOf(caller);
+  const link = await links.sign({
     purpose: 'download',
     operationId: id,
-    workspace,
-    environment,
-    subject: reader.subject,
-    expiresInSeconds: LINK_SECONDS,
+    workspace: selector?.workspace ?? null,
+    environment: selector?.environment ?? null,
+    subject,
+    token,
+    expiresInSeconds,
   });
-  return `${reader.publicUrl}/archives/${id}?token=${encodeURIComponent(token)}`;
+  return `${publicUrl}/archives/${id}?token=${encodeURIComponent(link)}`;
 }
 
 /** An archive ready to be read. */
 export interface OpenArchive extends ArchiveRecord {
   /** The bytes from `start` to `end`, both included; all of them without a range. */
   readonly read: (range?: { start: number; end: number }) => Readable;
-  /** To be called when bytes were given out, with how many: records the access. */
-  readonly onServed: (bytes: bigint) => Promise<void>;
+  /**
+   * To be called before the first byte is given out: puts the access on record.
+   *
+   * @returns what to call when the response has ended.
+   */
+  readonly begin: () => Promise<(end: AccessEnd) => Promise<void>>;
 }
 
-/** The archive a link leads to; null when the link is not good, or the archive is gone: the two are not told apart. */
+/**
+ * The archive a link leads to; null when the link is not good, the credential it was made with permits it no longer, or the
+ * archive is gone: they are not told apart.
+ */
 export async function openArchive(
-  { environments, links, store }: Pick<ArchiveServices, 'environments' | 'links' | 'store'>,
+  services: Pick<ArchiveServices, 'accesses' | 'environments' | 'links' | 'readCredential' | 'store'>,
   operationId: string,
   linkToken: string,
   requestId: string,
 ): Promise<OpenArchive | null> {
+  const { accesses, environments, links, store } = services;
   const link = await links.verify(linkToken, 'download', operationId);
   if (link === null) return null;
-  const environment = await environments.open(link);
-  if (environment === null) return null;
-  const { database, namespace } = environment;
-  const operation = await findFinishedExport(database.for('read'), operationId, link);
+  const { workspace, environment } = link;
+  const opened = await environments.open(
+    workspace === null || environment === null ? null : { workspace, environment },
+  );
+  if (opened === null || !(await isStillPermitted(services, link, opened.namespace))) return null;
+  const { namespace, database } = opened;
+  const operation = await findFinishedExport(database.for('read'), operationId, namespace);
   const archive = operation?.archive;
   if (operation == null || archive?.objectKey == null) return null;
   const { objectKey } = archive;
@@ -59,8 +84,8 @@ export async function openArchive(
   return {
     ...archive,
     read: (range) => store.read(objectKey, range),
-    async onServed(bytes) {
-      await insertStateEvent(database.for('record'), {
+    async begin() {
+      const event = await accesses.begin(database.for('record'), linkToken, LINK_SECONDS, {
         tenantId: namespace.tenantId,
         kind: 'state_archive_download',
         stateId: operation.stateId,
@@ -69,14 +94,25 @@ export async function openArchive(
         payload: {
           archive_id: operationId,
           archive_digest: archive.sha256,
-          bytes: String(bytes),
           label: operation.label,
           principal: link.subject,
           request_id: requestId,
         },
       });
+      return (end) => accesses.end(database.for('record'), event, end);
     },
   };
+}
+
+/** Whether the token a link rests on still permits what the link does. One that rests on a JWT ends with it. */
+async function isStillPermitted(
+  { readCredential }: Pick<ArchiveServices, 'readCredential'>,
+  { token }: VerifiedLink,
+  namespace: StateNamespace,
+): Promise<boolean> {
+  if (token === null) return true;
+  const principal = await readCredential(token);
+  return principal !== null && mayIn(principal, 'state.export', namespace);
 }
 
 /**

@@ -11,6 +11,7 @@ import { recordDigests } from '../history/history.ts';
 import { findStatesById, findStatesByLabel, may, type StateRecord } from '../history/states.ts';
 import type { Destination } from '../restore/destination.ts';
 import { objectKeyOf } from './archive-store.ts';
+import { withCurrentRights, withdrawn } from './current-caller.ts';
 import { insertOperation, markSucceeded, type OperationEnd } from './operation-records.ts';
 import type { JobContext } from './operation-runner.ts';
 import { type ArchiveServices, auditDetails, type CallerRequest, TOOL } from './services.ts';
@@ -105,7 +106,7 @@ async function removeUnless(
   if (end === 'failed') await store.remove(objectKeyOf(operationId));
 }
 
-/** Both halves of an export. */
+/** Both halves of an export, when it is still permitted. */
 async function runExport(
   services: ArchiveServices,
   request: CallerRequest,
@@ -113,8 +114,11 @@ async function runExport(
   stateId: string,
   context: JobContext,
 ): Promise<void> {
-  const exported = await writeStateArchive(services, request, operationId, stateId, context);
-  await recordExport(services, request, operationId, exported);
+  const current = await withCurrentRights(services, request);
+  if (!may(current.caller, 'state.export'))
+    throw withdrawn('Your credential does not permit exports any more.');
+  const exported = await writeStateArchive(services, current, operationId, stateId, context);
+  await recordExport(services, current, operationId, exported);
 }
 
 /** An archive that was written, and the history in it. */

@@ -5,7 +5,8 @@ import { type Destination, destinationOf } from '../restore/destination.ts';
 import { type ConflictPolicy, findPlace } from '../restore/placement.ts';
 import { planRestore } from '../restore/plan.ts';
 import { readManifest } from '../restore/restore-request.ts';
-import { refuseUncovered } from './destination-permission.ts';
+import { withCurrentRights, withdrawn } from './current-caller.ts';
+import { NotPermittedError, refuseUncovered } from './destination-permission.ts';
 import { exportReplacedState } from './export-state-archive.ts';
 import { markSucceeded, type Success } from './operation-records.ts';
 import type { JobContext } from './operation-runner.ts';
@@ -104,7 +105,7 @@ export async function importStateArchive(
 
 async function runImport(
   services: ArchiveServices,
-  request: CallerRequest,
+  asked: CallerRequest,
   {
     id,
     file,
@@ -119,7 +120,13 @@ async function runImport(
   { signal, report }: JobContext,
 ): Promise<void> {
   const { limits } = services;
+  const request = await withCurrentRights(services, asked);
   const { caller } = request;
+  try {
+    refuseUncovered(caller, destination.label, input.onConflict.kind);
+  } catch (error) {
+    throw error instanceof NotPermittedError ? withdrawn(error.message) : error;
+  }
   const { database } = caller;
   const noteProgress = ({ versions, bytes }: { versions: number; bytes: bigint }) =>
     report({ versionsDone: BigInt(versions), bytesDone: bytes });

@@ -1,12 +1,12 @@
 import { type Kysely, type SelectQueryBuilder, sql } from 'kysely';
 import { z } from 'zod';
-import { type Environment, mayAddressState } from '../auth/principal.ts';
+import { mayAddressState } from '../auth/principal.ts';
 import { present } from '../base/invariant.ts';
 import { isStorableText } from '../base/text.ts';
 import { isUuid } from '../base/uuid.ts';
 import { microsecondTime } from '../database/connection.ts';
 import type { Database, OperationKind, OperationStatus } from '../database/types.ts';
-import { labelOf, labelSql } from '../history/namespace.ts';
+import { labelOf, labelSql, type StateNamespace } from '../history/namespace.ts';
 import { type Caller, may, mayAddressSql } from '../history/states.ts';
 import { type RestoreReport, WARNING_CODES } from '../restore/report.ts';
 import type { Idempotency } from './idempotency.ts';
@@ -21,8 +21,6 @@ export interface OperationRecord {
   readonly stateId: string | null;
   /** The label exported or restored under, as whoever reads the record knows the state. */
   readonly label: string;
-  readonly workspace: string;
-  readonly environment: string;
   readonly actor: string;
   readonly subject: string;
   readonly progress: {
@@ -503,21 +501,19 @@ export async function findLastSuccesses(
   return new Map(records.map((record) => [stateIdOf(record), record]));
 }
 
-/** An export of an environment that succeeded and has not expired, for whoever has proven the right to its archive. */
+/** An export of an environment's state that succeeded and has not expired, for whoever has proven the right to its archive. */
 export async function findFinishedExport(
   db: Kysely<Database>,
   operationId: string,
-  { workspace, environment }: Environment,
+  namespace: StateNamespace,
 ): Promise<OperationRecord | null> {
-  const row = await selectOperations(db)
+  const row = await selectOperations(db, namespace)
     .where('operation.id', '=', operationId)
-    .where('operation.workspace_id', '=', workspace)
-    .where('operation.environment_id', '=', environment)
     .where('operation.kind', '=', 'EXPORT')
     .where('operation.status', '=', 'SUCCEEDED')
     .where('operation.expires_at', '>', now)
     .executeTakeFirst();
-  return row === undefined ? null : toRecord(row, row.label);
+  return row === undefined ? null : toRecord(row, namespace);
 }
 
 /** Which version of an archive became which version of the restored state. */
@@ -544,18 +540,31 @@ export async function listVersionMapping(
   return rows.map((row) => ({ ...row, serial: BigInt(row.serial) }));
 }
 
-function selectOperations(db: Kysely<Database>) {
+/**
+ * The operations on the states of an environment. Whose an operation is, the stored name of its state decides, as it does
+ * for states: in one tenant the self-hosted caller works on the states of every environment, and on states of none.
+ */
+function selectOperations(
+  db: Kysely<Database>,
+  { tenantId, workspace, environment, namePrefix, hasOwnDatabase }: StateNamespace,
+) {
   return db
     .selectFrom('state_archive.operation as operation')
+    .where('operation.tenant_id', '=', tenantId)
+    .$if(hasOwnDatabase, (kept) =>
+      kept
+        .where('operation.workspace_id', '=', workspace)
+        .where('operation.environment_id', '=', environment),
+    )
+    .$if(!hasOwnDatabase, (named) =>
+      named.where(sql<boolean>`starts_with(operation.state_name, ${namePrefix})`),
+    )
     .select([
       'operation.id',
       'operation.kind',
       'operation.status',
       'operation.state_id as stateId',
       'operation.state_name as stateName',
-      'operation.state_label as label',
-      'operation.workspace_id as workspace',
-      'operation.environment_id as environment',
       'operation.actor',
       'operation.subject',
       'operation.versions_done as versionsDone',
@@ -585,11 +594,7 @@ type OperationsQuery = ReturnType<typeof selectOperations>;
 type OperationRow =
   OperationsQuery extends SelectQueryBuilder<infer _Tables, infer _Table, infer Row> ? Row : never;
 
-/**
- * Whoever may read the states of an environment sees what was done with them; whoever may not, what they did themselves.
- * Whose an operation is, the stored name of its state decides, as it does for states: in one tenant the self-hosted caller
- * works on the states of every environment, and on states of none.
- */
+/** Whoever may read the states of an environment sees what was done with them; whoever may not, what they did themselves. */
 async function readVisible(
   db: Kysely<Database>,
   caller: Caller,
@@ -599,34 +604,24 @@ async function readVisible(
   if (!mayRead && !may(caller, 'state.export') && !may(caller, 'state.import')) return [];
   const { principal, namespace } = caller;
   const query = narrow(
-    selectOperations(db)
-      .$if(!mayRead, (own) => own.where('operation.subject', '=', principal.subject))
-      .where('operation.tenant_id', '=', namespace.tenantId)
-      .$if(namespace.hasOwnDatabase, (kept) =>
-        kept
-          .where('operation.workspace_id', '=', namespace.workspace)
-          .where('operation.environment_id', '=', namespace.environment),
-      )
-      .$if(!namespace.hasOwnDatabase, (named) =>
-        named.where(sql<boolean>`starts_with(operation.state_name, ${namespace.namePrefix})`),
-      ),
+    selectOperations(db, namespace).$if(!mayRead, (own) =>
+      own.where('operation.subject', '=', principal.subject),
+    ),
   );
   let rows = await query.execute();
   // What is told is what is on record: an operation that nobody works on any more is given up before.
   if (await giveUpLapsed(db, rows)) rows = await query.execute();
-  const records = rows.map((row) => toRecord(row, labelOf(namespace, row.stateName)));
+  const records = rows.map((row) => toRecord(row, namespace));
   return records.filter((record) => mayAddressState(principal, record.label));
 }
 
-function toRecord(row: OperationRow, label: string): OperationRecord {
+function toRecord(row: OperationRow, namespace: StateNamespace): OperationRecord {
   return {
     id: row.id,
     kind: row.kind,
     status: statusOf(row),
     stateId: row.stateId,
-    label,
-    workspace: row.workspace,
-    environment: row.environment,
+    label: labelOf(namespace, row.stateName),
     actor: row.actor,
     subject: row.subject,
     progress: {

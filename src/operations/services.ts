@@ -1,8 +1,10 @@
 import { readFileSync } from 'node:fs';
 import type { ArchiveLimits } from '../archive/format.ts';
 import type { LinkSigner } from '../auth/links.ts';
+import type { Principal, TokenReference } from '../auth/principal.ts';
 import type { Caller } from '../history/states.ts';
 import type { ArchiveStore } from './archive-store.ts';
+import type { DownloadAccesses } from './download-accesses.ts';
 import type { Environments } from './environments.ts';
 import type { OperationRunner } from './operation-runner.ts';
 
@@ -12,6 +14,9 @@ export interface ArchiveServices {
   readonly store: ArchiveStore;
   readonly links: LinkSigner;
   readonly runner: OperationRunner;
+  /** Whom a token of Kilolock's stands for now; null when it is no longer active. */
+  readonly readCredential: (token: TokenReference) => Promise<Principal | null>;
+  readonly accesses: DownloadAccesses;
   /** What an archive may cost to read. */
   readonly limits: ArchiveLimits;
   /** How many exports and imports one subject may have pending or running in an environment. */

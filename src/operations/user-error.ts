@@ -9,6 +9,7 @@ export type UserErrorCode =
   | ArchiveError['code']
   | RestoreRefusedError['code']
   | 'ARCHIVE_DIGEST_MISMATCH'
+  | 'FORBIDDEN'
   | 'HISTORY_INCONSISTENT'
   | 'IDEMPOTENCY_KEY_REUSED'
   | 'INTERNAL'

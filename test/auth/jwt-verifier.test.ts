@@ -118,6 +118,7 @@ describe('a development token', () => {
     expect(await verifier.verify(token)).toEqual({
       subject: 'user-1',
       actor: 'Ada Lovelace',
+      expiresAt: expect.any(Number),
       scopes: new Set(['state.read', 'state.export']),
       workspace: 'ws_3f9a1c2b4d5e',
       environment: 'env_7b8c9d0e1f2a',
@@ -129,6 +130,7 @@ describe('a development token', () => {
     expect(await verifierOf().verify(await developmentToken())).toEqual({
       subject: 'user-1',
       actor: 'user-1',
+      expiresAt: expect.any(Number),
       scopes: new Set(),
       workspace: null,
       environment: null,
@@ -292,6 +294,7 @@ describe('the issuer and audience of a token', () => {
       workspace: 'ws_1',
       environment: 'env_1',
       subject: 'user-1',
+      token: null,
       expiresInSeconds: 60,
     });
     expect(await refusalOf(link)).toBe('unknown issuer');

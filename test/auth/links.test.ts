@@ -32,6 +32,7 @@ function sign(changes: Partial<Link> = {}, by: LinkSigner = signer): Promise<str
     workspace: 'ws_1',
     environment: 'env_1',
     subject: 'user-1',
+    token: null,
     expiresInSeconds: 60,
     ...changes,
   });
@@ -51,6 +52,7 @@ describe('a signed link', () => {
       workspace: 'ws_1',
       environment: 'env_1',
       subject: 'user-1',
+      token: null,
     });
   });
 

@@ -14,6 +14,7 @@ const LINK = {
   workspace: 'ws_a',
   environment: 'env_a',
   subject: 'alice',
+  token: null,
   expiresInSeconds: 60,
 } as const;
 

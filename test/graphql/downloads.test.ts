@@ -131,6 +131,7 @@ describe('a download link', () => {
       purpose: 'download',
       operationId,
       subject: 'alice@test',
+      token: null,
       workspace: 'ws_000000000000',
       environment: 'env_000000000000',
       expiresInSeconds: 900,

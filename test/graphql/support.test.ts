@@ -523,7 +523,7 @@ describe('the audit trail', () => {
       downloads = (await eventsOf('state_archive_download')).filter(
         ({ payload }) => payload.archive_id === operation?.id,
       );
-    } while (downloads.length === 0);
+    } while (downloads[0]?.payload.outcome !== 'completed');
     expect(downloads).toEqual([
       {
         actor: expect.any(String),
@@ -534,6 +534,7 @@ describe('the audit trail', () => {
           archive_digest: operation?.archive.sha256,
           bytes: String(byteLength),
           label: 'prod/network',
+          outcome: 'completed',
           principal: 'ann@customer',
           request_id: response.headers.get('x-request-id'),
         },

@@ -16,6 +16,7 @@ const LINK = '/archives/op-1?token=good-link';
 let directory: string;
 let server: TestServer;
 let served: bigint[];
+let isWhole: boolean | undefined;
 let download: Download;
 
 beforeEach(async () => {
@@ -28,8 +29,9 @@ beforeEach(async () => {
     sizeBytes: BigInt(archive.length),
     sha256,
     read: (range) => createReadStream(path, range),
-    async onServed(bytes) {
-      served.push(bytes);
+    begin: async () => async (end) => {
+      served.push(end.bytes);
+      isWhole = end.isWhole;
     },
   };
   server = await startTestServer({
@@ -62,7 +64,7 @@ test('a good link gives the file, byte for byte, with headers that keep it priva
     'referrer-policy': 'no-referrer',
   });
   await until(() => served.length === 1);
-  expect(served).toEqual([BigInt(archive.length)]);
+  expect([served, isWhole]).toEqual([[BigInt(archive.length)], true]);
 });
 
 test('HEAD has the headers of GET and no body, and nothing was served', async () => {
@@ -162,6 +164,7 @@ test('a client that goes away is reported with what was handed on, and the file 
   socket.destroy();
   await until(() => served.length === 1 && body?.destroyed === true);
   expect(served[0]).toBeGreaterThan(0n);
+  expect(isWhole).toBe(false);
 });
 
 test('a file that cannot be opened is a 500 in JSON, with nothing of the file in its headers', async () => {
@@ -180,8 +183,24 @@ test('a file shorter than recorded ends in a broken connection, never in what lo
   await until(() => server.log.some((line) => line.msg === 'the archive is shorter or longer than recorded'));
 });
 
-test('a failure to record a download is logged, and the download stands', async () => {
-  download = { ...download, onServed: () => Promise.reject(new Error('database is down')) };
+test('what cannot be put on record is not given out: 503, and not a byte of the file', async () => {
+  let isOpened = false;
+  download = {
+    ...download,
+    begin: () => Promise.reject(new Error('database is down')),
+    read() {
+      isOpened = true;
+      throw new Error('unreachable');
+    },
+  };
+  const answer = await send(server, 'GET', LINK);
+  expect([answer.status, answer.json.error.code, isOpened]).toEqual([503, 'NOT_READY', false]);
+  expect(answer.headers['content-disposition']).toBeUndefined();
+  expect(server.log.some((line) => line.msg === 'recording the download failed')).toBe(true);
+});
+
+test('a failure to record how a download ended is logged, and the download stands', async () => {
+  download = { ...download, begin: async () => () => Promise.reject(new Error('database is down')) };
   expect((await fetchBytes()).bytes).toHaveLength(archive.length);
-  await until(() => server.log.some((line) => line.msg === 'recording the download failed'));
+  await until(() => server.log.some((line) => line.msg === 'recording the end of the download failed'));
 });

@@ -77,6 +77,7 @@ describe('closing', () => {
         fileName: 'f.klstate',
         sizeBytes: BigInt(bytes.length),
         sha256: '0'.repeat(64),
+        begin: async () => async () => {},
         read: () => Readable.from([bytes]),
       }),
     });

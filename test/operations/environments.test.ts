@@ -7,6 +7,7 @@ import { loadOrCreateLinkSigner } from '../../src/auth/links.ts';
 import type { KilolockDatabase } from '../../src/database/connection.ts';
 import { EnvironmentDatabases } from '../../src/database/environment-databases.ts';
 import { type ArchiveStore, objectKeyOf, openArchiveStore } from '../../src/operations/archive-store.ts';
+import { DownloadAccesses } from '../../src/operations/download-accesses.ts';
 import { openArchive, removeExpiredArchives } from '../../src/operations/downloads.ts';
 import { Environments } from '../../src/operations/environments.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
@@ -185,9 +186,21 @@ describe('the archives of environments', () => {
     const links = await loadOrCreateLinkSigner(directory);
     const id = await keepArchive(first, FIRST.environment, '1 hour');
     const linkFor = (where: { workspace: string; environment: string }) =>
-      links.sign({ purpose: 'download', operationId: id, subject: 'ann', expiresInSeconds: 60, ...where });
+      links.sign({
+        purpose: 'download',
+        operationId: id,
+        subject: 'ann',
+        token: null,
+        expiresInSeconds: 60,
+        ...where,
+      });
     const open = async (where: { workspace: string; environment: string }) =>
-      openArchive({ environments, links, store }, id, await linkFor(where), 'request-1');
+      openArchive(
+        { environments, links, store, accesses: new DownloadAccesses(), readCredential: async () => null },
+        id,
+        await linkFor(where),
+        'request-1',
+      );
     expect(await open(FIRST)).toMatchObject({ fileName: 'x.klstate' });
     for (const where of [SECOND, SHARED, { ...FIRST, workspace: 'ws_other' }])
       expect(await open(where)).toBeNull();

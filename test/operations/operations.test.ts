@@ -3,6 +3,7 @@ import { readFile, stat, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
+import { verifyKilolockCredential } from '../../src/auth/kilolock-credentials.ts';
 import type { Caller } from '../../src/history/states.ts';
 import { downloadUrl, openArchive, removeExpiredArchives } from '../../src/operations/downloads.ts';
 import {
@@ -15,6 +16,7 @@ import {
   renewLeases,
 } from '../../src/operations/operation-records.ts';
 import type { OperationRunner } from '../../src/operations/operation-runner.ts';
+import { createApiToken } from '../auth/support/kilolock-tenancy.ts';
 import { loadTerraformHistory } from '../support/fixtures.ts';
 import { countRows, readStateRows } from '../support/state-rows.ts';
 import {
@@ -24,6 +26,7 @@ import {
   newRunner,
   openBackend,
   operationOf,
+  POLICIES,
   refusalOf,
   runExport,
   runImport,
@@ -422,6 +425,135 @@ describe('waiting', () => {
   });
 });
 
+describe('rights are looked at again when work begins', () => {
+  const WITHDRAWN = { status: 'FAILED', startedAt: expect.any(String), error: { code: 'FORBIDDEN' } };
+
+  /** A token of the caller's environment, and the caller that it makes. */
+  async function tokenCaller() {
+    const { database } = backend;
+    const { rows } = await database.pool.query(
+      'select id as "environmentId" from environments where env_public_id = $1',
+      [caller.namespace.environment],
+    );
+    const environment = { ...caller.namespace, ...rows[0], environmentSlug: caller.namespace.environment };
+    const token = await createApiToken(database, environment);
+    const presented = { secret: Buffer.from(token.secret), hint: null };
+    const principal = await verifyKilolockCredential(database, POLICIES, presented);
+    if (principal === null) throw new Error('The token is not accepted.');
+    return { id: token.id, environment, byToken: { ...caller, principal } };
+  }
+
+  test.each([
+    ['the token was revoked', 'update api_tokens set revoked_at = now() where id = $1'],
+    [
+      'the environment was suspended',
+      `update environments set lifecycle_status = 'suspended'
+       where id = (select environment_id from api_tokens where id = $1)`,
+    ],
+  ])('and when %s meanwhile nothing is written', async (_what, withdraw) => {
+    await post(backend.database, caller, 'app', firstDocument);
+    const { id, byToken } = await tokenCaller();
+    const { runner, free } = await busyRunner();
+    const services = { ...backend.services, runner };
+    const operations = [
+      await runExport({ services }, byToken, 'app', { waitSeconds: 0 }),
+      await runImport({ services }, byToken, archive, { waitSeconds: 0, allowSharedLineage: true }),
+    ];
+    const files = await storedFiles(backend);
+    await backend.database.pool.query(withdraw, [id]);
+    const before = await countRows(backend.database, ['public']);
+    free();
+    for (const operation of operations) {
+      await runner.wait(operation.id, 25_000);
+      expect(await operationOf(backend, caller, operation.id)).toMatchObject(WITHDRAWN);
+    }
+    expect(await countRows(backend.database, ['public'])).toEqual(before);
+    expect(await storedFiles(backend)).toEqual({ archives: files.archives, staging: [] });
+    await runner.close();
+  });
+
+  test('and a link ends with the token that it was made with', async () => {
+    await post(backend.database, caller, 'app', firstDocument);
+    const { id, byToken } = await tokenCaller();
+    const operation = await runExport(backend, byToken, 'app');
+    const linkOf = async (reader: Caller) => {
+      const url = await downloadUrl(backend.services, operation, reader, 'http://localhost');
+      return new URL(url ?? '').searchParams.get('token') ?? '';
+    };
+    const [mine, theirs] = [await linkOf(byToken), await linkOf(caller)];
+    const opens = async (link: string) =>
+      (await openArchive(backend.services, operation.id, link, 'request-1')) !== null;
+    expect([await opens(mine), await opens(theirs)]).toEqual([true, true]);
+    await backend.database.pool.query('update api_tokens set revoked_at = now() where id = $1', [id]);
+    expect([await opens(mine), await opens(theirs)]).toEqual([false, true]);
+  });
+
+  test('and a link outlives no JWT', async () => {
+    await post(backend.database, caller, 'app', firstDocument);
+    const operation = await runExport(backend, caller, 'app');
+    const now = Math.floor(Date.now() / 1000);
+    const urlFor = (expiresAt: number) =>
+      downloadUrl(backend.services, operation, withPrincipal(caller, { expiresAt }), 'http://localhost');
+    const [, claims = ''] = ((await urlFor(now + 60)) ?? '').split('token=')[1]?.split('.') ?? [];
+    const { exp } = JSON.parse(Buffer.from(claims, 'base64url').toString());
+    expect(exp).toBeLessThanOrEqual(now + 60);
+    expect(await urlFor(now)).toBeNull();
+  });
+});
+
+describe('a download', () => {
+  test('is on record before its first byte, once for a link, with what came of it', async () => {
+    const { stateId } = await post(backend.database, caller, 'app', firstDocument);
+    const operation = await runExport(backend, caller, 'app');
+    const url = await downloadUrl(backend.services, operation, caller, 'http://localhost');
+    const link = new URL(url ?? '').searchParams.get('token') ?? '';
+    const open = () => openArchive(backend.services, operation.id, link, 'request-1');
+    const recorded = async () =>
+      (await eventsOf('state_archive_download')).map(({ state_id, payload }) => [
+        state_id,
+        payload.outcome,
+        payload.bytes,
+      ]);
+    const first = await open();
+    expect(await recorded()).toEqual([]);
+    const end = await first?.begin();
+    expect(await recorded()).toEqual([[stateId, 'begun', '0']]);
+    await end?.({ bytes: 10n, isWhole: false });
+    expect(await recorded()).toEqual([[stateId, 'cut', '10']]);
+
+    const others = await Promise.all([1, 2, 3].map(async () => (await open())?.begin()));
+    await Promise.all(others.map((endOther) => endOther?.({ bytes: 5n, isWhole: true })));
+    expect(await recorded()).toEqual([[stateId, 'completed', '25']]);
+  });
+
+  test('of a state that somebody holds locked waits for no lock', async () => {
+    const { stateId } = await post(backend.database, caller, 'app', firstDocument);
+    const operation = await runExport(backend, caller, 'app');
+    const readers = Array.from({ length: 12 }, (_, n) => withPrincipal(caller, { subject: `reader ${n}` }));
+    const links = await Promise.all(
+      readers.map((reader) => downloadUrl(backend.services, operation, reader, 'http://localhost')),
+    );
+    const holder = await backend.database.pool.connect();
+    try {
+      await holder.query('begin');
+      await holder.query('select from states where id = $1 for update', [stateId]);
+      const begun = links.map(async (url, index) => {
+        const link = new URL(url ?? '').searchParams.get('token') ?? '';
+        const opened = await openArchive(backend.services, operation.id, link, `request-${index}`);
+        return opened?.begin();
+      });
+      expect(await Promise.all(begun)).toHaveLength(12);
+      await backend.database.pool.query('select 1');
+    } finally {
+      await holder.query('rollback');
+      holder.release();
+    }
+    expect(await eventsOf('state_archive_download')).toMatchObject(
+      readers.map(() => ({ state_id: null, payload: { state_id: stateId } })),
+    );
+  });
+});
+
 describe('an operation whose process was not heard of for the length of its lease', () => {
   const expireLease = (id: string) =>
     backend.database.pool.query(
@@ -512,19 +644,19 @@ describe('an archive past its time', () => {
       `update state_archive.operation set expires_at = clock_timestamp() - interval '1 second' where id = $1`,
       [id],
     );
+  const PUBLIC_URL = 'http://localhost';
   const tokenOf = (url: string | null) => new URL(url ?? '').searchParams.get('token') ?? '';
 
   test('reads EXPIRED at once and cannot be downloaded; the sweep removes it, and no other', async () => {
     await post(backend.database, caller, 'app', firstDocument);
     const [kept, gone] = [await runExport(backend, caller, 'app'), await runExport(backend, caller, 'app')];
-    const reader = { subject: caller.principal.subject, publicUrl: 'http://localhost' };
-    const token = tokenOf(await downloadUrl(backend.services, gone, reader));
+    const token = tokenOf(await downloadUrl(backend.services, gone, caller, PUBLIC_URL));
     expect(await openArchive(backend.services, gone.id, token, 'request-1')).not.toBeNull();
 
     await expire(gone.id);
     const read = await operationOf(backend, caller, gone.id);
     expect(read).toMatchObject({ status: 'EXPIRED', archive: { sha256: gone.archive?.sha256 } });
-    expect(await downloadUrl(backend.services, read, reader)).toBeNull();
+    expect(await downloadUrl(backend.services, read, caller, PUBLIC_URL)).toBeNull();
     expect(await openArchive(backend.services, gone.id, token, 'request-1')).toBeNull();
 
     await removeExpiredArchives(backend.services);

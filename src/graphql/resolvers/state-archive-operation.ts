@@ -62,7 +62,7 @@ export const StateArchiveFile: StateArchiveFileResolvers = {
   fileName: ({ archive }) => archive.fileName,
   downloadUrl({ record, reader }, _arguments, { publicUrl, services }) {
     requirePermission(reader, 'state.export');
-    return downloadUrl(services, record, { subject: reader.caller.principal.subject, publicUrl });
+    return downloadUrl(services, record, reader.caller, publicUrl);
   },
 };
 

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pino from 'pino';
 import { DEFAULT_ARCHIVE_LIMITS } from '../../../src/archive/format.ts';
+import { type CredentialPolicies, readKilolockCredential } from '../../../src/auth/kilolock-credentials.ts';
 import { loadOrCreateLinkSigner } from '../../../src/auth/links.ts';
 import { type Principal, SCOPES } from '../../../src/auth/principal.ts';
 import type { KilolockDatabase } from '../../../src/database/connection.ts';
@@ -11,6 +12,7 @@ import { EnvironmentDatabases } from '../../../src/database/environment-database
 import { findNamespace } from '../../../src/history/namespace.ts';
 import type { Caller } from '../../../src/history/states.ts';
 import { openArchiveStore } from '../../../src/operations/archive-store.ts';
+import { DownloadAccesses } from '../../../src/operations/download-accesses.ts';
 import { Environments } from '../../../src/operations/environments.ts';
 import { exportStateArchive } from '../../../src/operations/export-state-archive.ts';
 import { type ImportRequest, importStateArchive } from '../../../src/operations/import-state-archive.ts';
@@ -32,6 +34,12 @@ export interface Backend {
   close(): Promise<void>;
 }
 
+/** What Kilolock's own tokens may do: everything in their environment. */
+export const POLICIES: CredentialPolicies = {
+  token: { dataPlaneExport: true, dataPlaneImport: true },
+  owner: { export: true, import: true },
+};
+
 /** Opens a backend on a database of its own, without states. */
 export async function openBackend(): Promise<Backend> {
   const directory = await mkdtemp(join(tmpdir(), 'state-archive-'));
@@ -47,6 +55,8 @@ export async function openBackend(): Promise<Backend> {
     store: await openArchiveStore(storeDirectory),
     links: await loadOrCreateLinkSigner(directory),
     runner: newRunner(database),
+    readCredential: (token) => readKilolockCredential(database, POLICIES, token),
+    accesses: new DownloadAccesses(),
     limits: DEFAULT_ARCHIVE_LIMITS,
     maxOperationsPerPrincipal: 100,
     retentionSeconds: 3600,
