@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { CommitUndecidedError } from '../database/commit.ts';
-import { isConnectionLost } from '../database/errors.ts';
+import { DatabaseUnavailableError } from '../database/errors.ts';
 import { destinationOf } from '../restore/destination.ts';
 import {
   type AppendedVersion,
@@ -61,7 +61,8 @@ export async function importStateSnapshot(
           : 'Whether the version was written is not known: ask again with the same idempotencyKey.',
       );
     }
-    if (isConnectionLost(error)) throw interrupted(error, 'Nothing was written; ask again.');
+    if (error instanceof DatabaseUnavailableError)
+      throw interrupted(error, 'Nothing was written; ask again.');
     throw error;
   }
 }
@@ -69,7 +70,7 @@ export async function importStateSnapshot(
 function interrupted(cause: unknown, outcome: string): RequestRefusedError {
   const error = new RequestRefusedError(
     'OPERATION_INTERRUPTED',
-    `The connection to the database was lost. ${outcome}`,
+    `The database could not be reached, or not in time. ${outcome}`,
   );
   error.cause = cause;
   return error;

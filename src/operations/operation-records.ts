@@ -140,7 +140,7 @@ export async function countAtWork(db: Kysely<Database>, { principal, namespace }
  */
 export async function findByIdempotencyKey(
   db: Kysely<Database>,
-  { principal, namespace }: Caller,
+  { principal, namespace, database }: Caller,
   kind: OperationKind,
   key: string,
 ): Promise<{ id: string; fingerprint: Buffer } | null> {
@@ -152,7 +152,8 @@ export async function findByIdempotencyKey(
     .where('idempotency_key', '=', key)
     .select(['id', 'status', 'request_fingerprint as fingerprint', hasLapsed.as('hasLapsed')]);
   const row = await query.executeTakeFirst();
-  const stands = row && (await giveUpLapsed(db, [row])) ? await query.executeTakeFirst() : row;
+  const gaveUp = row && (await giveUpLapsed(database.for('record'), [row]));
+  const stands = gaveUp ? await query.executeTakeFirst() : row;
   return stands === undefined ? null : { id: stands.id, fingerprint: stands.fingerprint ?? Buffer.alloc(0) };
 }
 
@@ -610,7 +611,7 @@ async function readVisible(
   );
   let rows = await query.execute();
   // What is told is what is on record: an operation that nobody works on any more is given up before.
-  if (await giveUpLapsed(db, rows)) rows = await query.execute();
+  if (await giveUpLapsed(caller.database.for('record'), rows)) rows = await query.execute();
   const records = rows.map((row) => toRecord(row, namespace));
   return records.filter((record) => mayAddressState(principal, record.label));
 }

@@ -3,7 +3,7 @@ import type { Logger } from 'pino';
 import { describeError } from '../base/error-log.ts';
 import { CommitUndecidedError } from '../database/commit.ts';
 import type { KilolockDatabase } from '../database/connection.ts';
-import { isConnectionLost } from '../database/errors.ts';
+import { DatabaseUnavailableError, isConnectionLost } from '../database/errors.ts';
 import { OperationLeases } from './operation-leases.ts';
 import {
   markRunning,
@@ -218,13 +218,15 @@ export class OperationRunner {
     const told = toUserError(error);
     if (told !== null) return { error: told, isCertain: true };
     if (error instanceof OperationLostError) return { error: LEASE_LOST, isCertain: true };
-    this.#logger[isLost ? 'warn' : 'error'](
+    this.#logger[isLost || error instanceof DatabaseUnavailableError ? 'warn' : 'error'](
       { error: describeError(error), operationId, requestId },
       'operation failed',
     );
-    return isLost
-      ? { error: CONNECTION_LOST, isCertain: false }
-      : { error: internal(operationId), isCertain: true };
+    if (isLost) return { error: CONNECTION_LOST, isCertain: false };
+    return {
+      error: error instanceof DatabaseUnavailableError ? interrupted(error.message) : internal(operationId),
+      isCertain: true,
+    };
   }
 }
 
