@@ -3,7 +3,7 @@ import type { Kysely } from 'kysely';
 import type { KilolockDatabase } from '../database/connection.ts';
 import type { Database } from '../database/types.ts';
 import { type DigestBudget, DigestsMissingError } from '../history/digest-budget.ts';
-import { HistoryInconsistentError } from '../history/history.ts';
+import { HistoryInconsistentError } from '../history/inconsistent.ts';
 import { type ManifestPreview, readManifestPreviews } from '../history/manifest-preview.ts';
 import { StateAmbiguousError } from '../history/namespace.ts';
 import { type Caller, findStatesById, findStatesByLabel, may, type StateRecord } from '../history/states.ts';

@@ -2,7 +2,7 @@ import { GraphQLScalarType, Kind, type ValueNode } from 'graphql';
 import { GraphQLUpload } from 'graphql-upload-minimal';
 import { parseInt64 } from '../base/int64.ts';
 import { isUtcTime } from '../base/time.ts';
-import { HistoryInconsistentError } from '../history/history.ts';
+import { HistoryInconsistentError } from '../history/inconsistent.ts';
 import { badUserInput } from './connection.ts';
 
 const isSha256 = (text: string) => /^[0-9a-f]{64}$/.test(text);

@@ -1,6 +1,8 @@
 import { sql } from 'kysely';
 import { CallerError } from '../base/caller-error.ts';
 import type { KilolockDatabase } from '../database/connection.ts';
+import { isUnstorableValue } from '../database/errors.ts';
+import { unarchivable } from './inconsistent.ts';
 
 /** The most bytes of raw states that are digested for one request. */
 const MAX_DIGESTED_BYTES = 512 * 1024 * 1024;
@@ -55,6 +57,7 @@ export class DigestBudget {
  *
  * @param versionIds those that had no digest a moment ago, the most wanted first. When the budget is spent the rest is
  *   left as it is.
+ * @throws HistoryInconsistentError for a raw state that PostgreSQL cannot print.
  */
 export async function digestVersions(
   database: KilolockDatabase,
@@ -62,13 +65,24 @@ export async function digestVersions(
   budget: DigestBudget,
 ): Promise<void> {
   let missing = versionIds;
+  let most = VERSIONS_A_STATEMENT;
   while (missing.length > 0) {
-    const share = missing.slice(0, VERSIONS_A_STATEMENT);
+    const share = missing.slice(0, most);
     const left = await inTurn(database, async () => {
       if (budget.isSpent) return null;
-      const { left, bytes } = await digestShare(database, share);
-      budget.spend(bytes);
-      return left;
+      try {
+        const { left, bytes } = await digestShare(database, share);
+        budget.spend(bytes);
+        return left;
+      } catch (error) {
+        if (!isUnstorableValue(error)) throw error;
+        if (share.length === 1) {
+          throw unarchivable(`The version ${share[0]}`, 'its raw state is too long for PostgreSQL to print');
+        }
+        // One of them cannot be printed; one at a time they tell which.
+        most = 1;
+        return share;
+      }
     });
     if (left === null) return;
     missing = [...left, ...missing.slice(share.length)];

@@ -11,7 +11,8 @@ import type { ArchiveContents } from '../archive/writer.ts';
 import { type DatabaseSession, microsecondTime } from '../database/connection.ts';
 import { copyTextRows } from '../database/copy.ts';
 import { isUnstorableValue } from '../database/errors.ts';
-import { checkRawStateLength, HistoryInconsistentError, readHistories, unarchivable } from './history.ts';
+import { readHistories } from './history.ts';
+import { checkRawStateLength, HistoryInconsistentError, unarchivable } from './inconsistent.ts';
 import type { StateRecord } from './states.ts';
 
 /** The state has no version: a shell that a lock created (data model 5), or it was deleted meanwhile. */
@@ -108,9 +109,9 @@ async function* readEvents(session: DatabaseSession, stateId: string): AsyncGene
       last = id;
     }
   } catch (error) {
-    // PostgreSQL cannot print what would have more than a gigabyte.
+    // PostgreSQL cannot print what would have more than a gigabyte. Rows before it may not have come through.
     if (!isUnstorableValue(error)) throw error;
-    const which = last === null ? 'The first event' : `The event behind event ${last}`;
+    const which = `One of the events${last === null ? '' : ` behind event ${last}`}`;
     throw unarchivable(which, 'its payload is too long for PostgreSQL to print');
   }
 }
@@ -166,9 +167,17 @@ function bounded(column: string): RawBuilder<string> {
 async function* readRawStates(session: DatabaseSession, stateId: string): AsyncGenerator<RawState> {
   // COPY takes no parameters; the id is PostgreSQL's own rendering of a uuid.
   const query = `select version.serial::text, version.raw_state::text from public.state_versions version where version.state_id = ${session.client.escapeLiteral(stateId)} order by version.serial`;
-  for await (const { key, byteLength, content } of copyTextRows(session, query)) {
-    const serial = BigInt(key);
-    checkRawStateLength(serial, byteLength);
-    yield { serial, byteLength, content };
+  let last: bigint | null = null;
+  try {
+    for await (const { key, byteLength, content } of copyTextRows(session, query)) {
+      const serial = BigInt(key);
+      checkRawStateLength(serial, byteLength);
+      yield { serial, byteLength, content };
+      last = serial;
+    }
+  } catch (error) {
+    if (!isUnstorableValue(error)) throw error;
+    const which = `One of the versions${last === null ? '' : ` behind serial ${last}`}`;
+    throw unarchivable(which, 'its raw state is too long for PostgreSQL to print');
   }
 }

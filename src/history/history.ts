@@ -6,10 +6,10 @@ import { DEFAULT_ARCHIVE_LIMITS, MAX_EVENT_KIND_BYTES, MAX_TEXT_BYTES } from '..
 import { historyDigest } from '../archive/history-digest.ts';
 import { stateTimesFault, tagFault, versionFault } from '../archive/metadata.ts';
 import type { ArchivedTag, ArchivedVersion, VersionDigest } from '../archive/model.ts';
-import { CallerError } from '../base/caller-error.ts';
 import { isArchivableTime, type KilolockDatabase, microsecondTime } from '../database/connection.ts';
 import type { Database } from '../database/types.ts';
 import { type DigestBudget, digestVersions } from './digest-budget.ts';
+import { checkRawStateLength, HistoryInconsistentError, unarchivable } from './inconsistent.ts';
 
 /** One state's history without its raw states: what a preview and an archive's manifest are made of. */
 export interface StateHistory {
@@ -27,15 +27,6 @@ export interface StateHistory {
   readonly spanCount: number;
   /** Digests of raw states that are on record, in ascending serial order. */
   readonly digests: readonly VersionDigest[];
-}
-
-/**
- * A history whose rows contradict each other in a way no constraint prevents (data model 10, trap 7), or hold what no
- * archive can. The message names the row.
- */
-export class HistoryInconsistentError extends CallerError {
-  override readonly name = 'HistoryInconsistentError';
-  override readonly code = 'HISTORY_INCONSISTENT';
 }
 
 /**
@@ -259,13 +250,6 @@ function historyOf(row: {
   };
 }
 
-/** What a row holds that no archive can, told by the name of the row and a clause that says what is wrong. */
-export function unarchivable(row: string, fault: string): HistoryInconsistentError {
-  return new HistoryInconsistentError(
-    `${row} holds what no archive can: ${fault}. Mend the row in Kilolock's database first.`,
-  );
-}
-
 /**
  * Digests every raw state of `stateIds` that has no digest on record yet, inside the database, and keeps the result:
  * versions are append-only, so their digests are facts. One statement; reads only the raw states that are new.
@@ -337,16 +321,6 @@ export function isDigested(history: StateHistory): boolean {
 function undigestedVersions({ versions, digests }: StateHistory): string[] {
   const known = new Set(digests.map(({ serial }) => serial));
   return versions.filter(({ serial }) => !known.has(serial)).map(({ id }) => id);
-}
-
-/** @throws HistoryInconsistentError when the text of a raw state is longer than a version in an archive may be. */
-export function checkRawStateLength(serial: bigint, byteLength: number): void {
-  const limit = DEFAULT_ARCHIVE_LIMITS.maxVersionBytes;
-  if (byteLength > limit) {
-    throw new HistoryInconsistentError(
-      `The raw state of serial ${serial} has ${byteLength} bytes as PostgreSQL prints it; an archive holds ${limit} at most.`,
-    );
-  }
 }
 
 /**

@@ -1,7 +1,9 @@
-import { type Kysely, sql } from 'kysely';
+import { type Kysely, type RawBuilder, sql } from 'kysely';
+import { DEFAULT_ARCHIVE_LIMITS } from '../archive/format.ts';
 import { type KilolockDatabase, microsecondTime } from '../database/connection.ts';
 import type { Database } from '../database/types.ts';
 import { type DigestBudget, digestVersions } from './digest-budget.ts';
+import { checkRawStateLength } from './inconsistent.ts';
 
 /** One row of `state_versions`, without its raw state. */
 export interface VersionRecord {
@@ -114,8 +116,8 @@ export async function listTags(
       'version.id as versionId',
       'version.serial',
       'tag.tag',
-      'tag.description',
-      'tag.actor',
+      shown<string | null>('tag.description').as('description'),
+      shown('tag.actor').as('actor'),
       microsecondTime('tag.created_at').as('createdAt'),
       microsecondTime('tag.updated_at').as('updatedAt'),
     ])
@@ -241,14 +243,36 @@ export async function listOutputNames(
   return new Map([...names].map(([versionId, group]) => [versionId, group.map((row) => row.name)]));
 }
 
-/** The raw state of one version, byte for byte as PostgreSQL renders the jsonb. It holds secrets. */
+/**
+ * The raw state of one version, byte for byte as PostgreSQL renders the jsonb. It holds secrets.
+ *
+ * @throws HistoryInconsistentError when it is longer than any that an archive holds: numbers unfold when they are printed, and
+ *   the driver ends the process over a value of half a gigabyte.
+ */
 export async function readRawState(db: Kysely<Database>, versionId: string): Promise<string | null> {
   const row = await db
-    .selectFrom('state_versions')
-    .where('id', '=', versionId)
-    .select(sql<string>`raw_state::text`.as('rawState'))
+    .selectFrom((printed) =>
+      printed
+        .selectFrom('state_versions')
+        .where('id', '=', versionId)
+        .select(['serial', sql<string>`raw_state::text`.as('text')])
+        // Printed once: PostgreSQL would copy the expression into both places that use it.
+        .offset(sql.lit(0))
+        .as('printed'),
+    )
+    .select([
+      'serial',
+      sql<number>`octet_length(text)`.as('byteLength'),
+      sql<
+        string | null
+      >`case when octet_length(text) <= ${sql.lit(DEFAULT_ARCHIVE_LIMITS.maxVersionBytes)} then text end`.as(
+        'rawState',
+      ),
+    ])
     .executeTakeFirst();
-  return row?.rawState ?? null;
+  if (row === undefined) return null;
+  checkRawStateLength(BigInt(row.serial), row.byteLength);
+  return row.rawState;
 }
 
 /** Who holds the oldest lock on each state that is locked (data model 5). */
@@ -262,9 +286,24 @@ export async function findLockHolders(
     .distinctOn('state_id')
     .orderBy('state_id')
     .orderBy('acquired_at')
-    .select(['state_id as stateId', sql<string>`coalesce(nullif(who, ''), lock_id)`.as('holder')])
+    .select([
+      'state_id as stateId',
+      sql<string>`left(coalesce(nullif(who, ''), lock_id), ${sql.lit(MAX_SHOWN)})`.as('holder'),
+    ])
     .execute();
   return new Map(rows.map((row) => [row.stateId, row.holder]));
+}
+
+/** The most characters of a text of a row that are shown: a page of them has a bound, and people write far less. */
+const MAX_SHOWN = 64 * 1024;
+
+/** A text column, cut and marked with `…` where nobody would read to its end. An archive has all of it. */
+function shown<Text extends string | null = string>(column: string): RawBuilder<Text> {
+  const text = sql.ref(column);
+  const most = sql.lit(MAX_SHOWN);
+  // The length in bytes is known without reading the text.
+  return sql<Text>`case when octet_length(${text}) <= ${most} or char_length(${text}) <= ${most} then ${text}
+    else left(${text}, ${most}) || '…' end`;
 }
 
 function selectVersions(db: Kysely<Database>) {
@@ -275,10 +314,10 @@ function selectVersions(db: Kysely<Database>) {
       'version.id',
       'version.state_id as stateId',
       'version.serial',
-      'version.terraform_version as terraformVersion',
-      'version.source',
+      shown<string | null>('version.terraform_version').as('terraformVersion'),
+      shown('version.source').as('source'),
       microsecondTime('version.created_at').as('createdAt'),
-      'version.created_by as createdBy',
+      shown<string | null>('version.created_by').as('createdBy'),
       sql<boolean>`version.id is not distinct from states.current_version_id`.as('isCurrent'),
     ]);
 }

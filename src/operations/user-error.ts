@@ -1,6 +1,6 @@
 import { ArchiveError, type ArchiveErrorCode } from '../archive/errors.ts';
 import { StateEmptyError } from '../history/export-source.ts';
-import { HistoryInconsistentError } from '../history/history.ts';
+import { HistoryInconsistentError } from '../history/inconsistent.ts';
 import { StateAmbiguousError } from '../history/namespace.ts';
 import { RestoreRefusedError } from '../restore/errors.ts';
 

@@ -1,6 +1,7 @@
 import { type Kysely, sql } from 'kysely';
 import type { Database } from '../database/types.ts';
-import { digestHistory, HistoryInconsistentError, isDigested, readHistories } from '../history/history.ts';
+import { digestHistory, isDigested, readHistories } from '../history/history.ts';
+import { HistoryInconsistentError } from '../history/inconsistent.ts';
 import { possibleNames, StateAmbiguousError, selectStates } from '../history/namespace.ts';
 import type { Destination } from './destination.ts';
 import { RestoreRefusedError } from './errors.ts';

@@ -5,7 +5,7 @@ import { writeArchive } from '../../src/archive/writer.ts';
 import { inTransaction } from '../../src/database/connection.ts';
 import { DigestBudget } from '../../src/history/digest-budget.ts';
 import { openExportSource, StateEmptyError } from '../../src/history/export-source.ts';
-import { HistoryInconsistentError } from '../../src/history/history.ts';
+import { HistoryInconsistentError } from '../../src/history/inconsistent.ts';
 import { readManifestPreviews } from '../../src/history/manifest-preview.ts';
 import { type Caller, findStatesById } from '../../src/history/states.ts';
 import { takeApart } from '../archive/support/handmade.ts';

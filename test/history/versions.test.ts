@@ -171,3 +171,29 @@ test('the holder of a lock is the oldest one’s name, or the lock’s id when i
     ]),
   );
 });
+
+describe('a row that somebody blew up', () => {
+  test('shows its texts cut and marked, so that a page of them has a bound', async () => {
+    const { stateId: id } = await post(backend.database, caller, 'long', documents[0] ?? '');
+    await backend.database.pool.query(
+      `update state_versions set created_by = repeat('é', 65536), source = repeat('x', 5000000) where state_id = $1`,
+      [id],
+    );
+    const [version] = await versionsOf(id);
+    expect(version?.createdBy).toBe('é'.repeat(65536));
+    expect(version?.source).toBe(`${'x'.repeat(65536)}…`);
+  });
+
+  test('does not end the process by a raw state that unfolds when it is printed', async () => {
+    const { stateId: id } = await post(backend.database, caller, 'unfolding', documents[0] ?? '');
+    await backend.database.pool.query(
+      `update state_versions set raw_state = ('[' || repeat('1e131000, ', 2100) || '0]')::jsonb where state_id = $1`,
+      [id],
+    );
+    const [version] = await versionsOf(id);
+    await expect(readRawState(backend.database.for('record'), version?.id ?? '')).rejects.toMatchObject({
+      code: 'HISTORY_INCONSISTENT',
+      message: expect.stringMatching(/serial 1 has 2751\d{5} bytes/),
+    });
+  });
+});
