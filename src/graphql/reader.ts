@@ -1,7 +1,7 @@
 import { GraphQLError } from 'graphql';
 import type { Logger } from 'pino';
 import { mayIn, ownEnvironment, type Principal } from '../auth/principal.ts';
-import { isVisibleText } from '../base/text.ts';
+import { isStorableText, isVisibleText } from '../base/text.ts';
 import { DigestBudget } from '../history/digest-budget.ts';
 import { type Caller, may } from '../history/states.ts';
 import type { OpenEnvironment } from '../operations/environments.ts';
@@ -59,6 +59,7 @@ async function openReader(
   if (principal === null) return null;
   const own = ownEnvironment(principal);
   const target = scope ? { workspace: scope.workspaceId, environment: scope.environmentId } : own;
+  if (!isStorableText(target.workspace) || !isStorableText(target.environment)) return null;
   const isOwn = target.workspace === own.workspace && target.environment === own.environment;
   const isSelfHosted = isOwn && principal.workspace === null;
   const environment = await services.environments.open(isSelfHosted ? null : target);

@@ -24,7 +24,7 @@ export type Scalars = {
   DateTime: { input: string; output: string; }
   /** A SHA-256 digest in lowercase hex, 64 characters. */
   Sha256: { input: string; output: string; }
-  /** A file sent with the request by the GraphQL multipart request specification, always as the top-level variable `$file`. */
+  /** A file sent with the request, one a request, by the GraphQL multipart request specification. */
   Upload: { input: Promise<import('../http/upload.ts').FileUpload>; output: Promise<import('../http/upload.ts').FileUpload>; }
   _FieldSet: { input: string; output: string; }
 };
@@ -62,7 +62,7 @@ export type ImportStateArchiveInput = {
   expectedCurrentSerial?: InputMaybe<Scalars['BigInt']['input']>;
   /** Refuse the file unless it has this digest. */
   expectedSha256?: InputMaybe<Scalars['Sha256']['input']>;
-  /** The archive, as the top-level variable `$file` of a multipart request. */
+  /** The archive, sent with a multipart request. */
   file: Scalars['Upload']['input'];
   /** The same key with the same request gives the same operation; with another request it is refused. */
   idempotencyKey?: InputMaybe<Scalars['String']['input']>;
@@ -89,7 +89,7 @@ export type ImportStateArchivePayload = {
 export type ImportStateSnapshotInput = {
   /** The document, as text. */
   document?: InputMaybe<Scalars['String']['input']>;
-  /** The document, as the top-level variable `$file` of a multipart request. */
+  /** The document, sent with a multipart request. */
   file?: InputMaybe<Scalars['Upload']['input']>;
   /** The same key with the same request gives the same version; with another request it is refused. */
   idempotencyKey?: InputMaybe<Scalars['String']['input']>;

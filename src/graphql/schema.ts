@@ -4,6 +4,7 @@ import { type GraphQLSchema, parse } from 'graphql';
 import { enforceAuthorization } from '../auth/directives.ts';
 import { PUBLIC_COORDINATES } from '../auth/public-coordinates.ts';
 import { assertResolversMatchSchema } from '../auth/resolver-map.ts';
+import { answerEntitiesOneByOne } from './entities.ts';
 import { Mutation } from './resolvers/mutation.ts';
 import { Query } from './resolvers/query.ts';
 import { State, StateArchive, StateArchiveStatus, StateArchiveTag } from './resolvers/state-archive.ts';
@@ -49,5 +50,6 @@ export function createSchema(options: { readonly gatewayProofRequired: boolean }
   const typeDefs = parse(readFileSync(SCHEMA_FILE, 'utf8'));
   const schema = buildSubgraphSchema([{ typeDefs, resolvers: { ...resolvers } }]);
   assertResolversMatchSchema(schema, resolvers);
+  answerEntitiesOneByOne(schema);
   return enforceAuthorization(schema, { publicCoordinates: PUBLIC_COORDINATES, ...options });
 }

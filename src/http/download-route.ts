@@ -69,6 +69,14 @@ async function answer(
     'content-disposition': attachment(download.fileName),
     'referrer-policy': 'no-referrer',
   });
+  if (!matchesMatch(request.headers['if-match'], etag)) {
+    reply.removeHeader('content-disposition');
+    throw new HttpError(
+      412,
+      'PRECONDITION_FAILED',
+      'The file at this link is not the one that If-Match names.',
+    );
+  }
   if (matchesNoneMatch(request.headers['if-none-match'], etag)) return reply.code(304).send();
 
   const range = requestedRange(request, etag, size);
@@ -106,6 +114,12 @@ function requestedRange(
   if (request.method !== 'GET' || range === undefined) return null;
   if (ifRange !== undefined && ifRange !== etag) return null;
   return parseRange(range, size);
+}
+
+/** `If-Match` compares strongly: a weak tag matches nothing (RFC 9110, 13.1.1). */
+function matchesMatch(header: string | undefined, etag: string): boolean {
+  if (header === undefined) return true;
+  return header.split(',').some((candidate) => ['*', etag].includes(candidate.trim()));
 }
 
 /** `If-None-Match` compares weakly (RFC 9110, 13.1.2). */

@@ -17,7 +17,7 @@ import { InvalidCredentialError, KeySetUnavailableError } from '../auth/jwt-veri
 import type { Principal } from '../auth/principal.ts';
 import { describeError, originalError, redactSecrets } from '../base/error-log.ts';
 import { HttpError } from './http-error.ts';
-import { receiveJsonBody } from './json-body.ts';
+import { receiveJsonBody, refuseCodings } from './json-body.ts';
 import { MAX_DOCUMENT_TOKENS, queryLimitsPlugin } from './limits.ts';
 import { maskError } from './masking.ts';
 import { receiveMultipartBody } from './multipart-body.ts';
@@ -103,6 +103,10 @@ export function addGraphqlRoute<Context extends { principal: Principal | null }>
         );
         request.scope.principal = await authenticate(request, options);
         const mediaType = acceptedMediaType(request.headers);
+        request.raw.headers['content-type'] = plainContentType(
+          mediaType,
+          request.headers['content-type'] ?? '',
+        );
         if (mediaType === 'multipart/form-data') {
           refuseCrossSite(request.headers);
           if (request.scope.principal === null) {
@@ -204,6 +208,15 @@ function acceptedMediaType(headers: IncomingHttpHeaders): 'application/json' | '
   );
 }
 
+/**
+ * The media type as everything behind knows it. Its case, and spaces before its parameters, mean nothing (RFC 9110,
+ * section 8.3.1), and graphql-upload-minimal takes them for another type.
+ */
+function plainContentType(mediaType: string, header: string): string {
+  const parameters = header.indexOf(';');
+  return parameters === -1 ? mediaType : mediaType + header.slice(parameters);
+}
+
 /** The rule Apollo Server has for JSON, here for multipart: a form on another site can send that type unasked. */
 function refuseCrossSite(headers: IncomingHttpHeaders): void {
   if (CSRF_HEADERS.some((name) => headers[name])) return;
@@ -222,6 +235,7 @@ async function receiveBody(request: FastifyRequest, maxInlineUploadBytes: number
       anonymous ? Math.min(MAX_ANONYMOUS_BODY_BYTES, maxInlineUploadBytes) : maxInlineUploadBytes,
     );
   }
+  refuseCodings(request.raw);
   return receiveMultipartBody(request.raw, request.scope.response, maxInlineUploadBytes);
 }
 

@@ -1,14 +1,23 @@
 import type { IncomingMessage } from 'node:http';
+import { promisify } from 'node:util';
+import { gunzip } from 'node:zlib';
+import { isErrno } from '../base/errno.ts';
 import { HttpError } from './http-error.ts';
 
+const gunzipped = promisify(gunzip);
+
 /**
- * Receives a JSON body. Stops at the limit and leaves the rest unread.
+ * Receives a JSON body, compressed with gzip or not. Stops at the limit and leaves the rest unread.
  *
- * @param maxBytes the largest body that passes.
- * @throws HttpError 413 when it is larger, 400 when it is not JSON in UTF-8 or the client went away.
+ * @param maxBytes the largest body that passes, before and after it is unpacked.
+ * @throws HttpError 413 when it is larger, 415 when it is packed in another way, 400 when it is not JSON in UTF-8 or the
+ *   client went away.
  */
 export async function receiveJsonBody(request: IncomingMessage, maxBytes: number): Promise<unknown> {
-  const bytes = await receive(request, maxBytes);
+  const isGzip = GZIP.has(codingOf(request));
+  if (!isGzip) refuseCodings(request);
+  const received = await receive(request, maxBytes);
+  const bytes = isGzip ? await unpack(received, maxBytes) : received;
   let text: string;
   try {
     // Not Buffer.toString, which would put U+FFFD for bytes that are no UTF-8 and so change a document in silence.
@@ -24,17 +33,46 @@ export async function receiveJsonBody(request: IncomingMessage, maxBytes: number
   }
 }
 
+/** RFC 9110, section 8.4.1.3. */
+const GZIP: ReadonlySet<string> = new Set(['gzip', 'x-gzip']);
+
+function codingOf({ headers }: IncomingMessage): string {
+  return headers['content-encoding']?.trim().toLowerCase() ?? 'identity';
+}
+
+/** @throws HttpError 415 for a body that comes packed. */
+export function refuseCodings(request: IncomingMessage): void {
+  if (['', 'identity'].includes(codingOf(request))) return;
+  throw new HttpError(
+    415,
+    'UNSUPPORTED_MEDIA_TYPE',
+    'The content coding is not accepted: send JSON as it is or with gzip, and a file as it is.',
+    { 'accept-encoding': 'gzip' },
+  );
+}
+
+async function unpack(bytes: Buffer, maxBytes: number): Promise<Buffer> {
+  try {
+    return await gunzipped(bytes, { maxOutputLength: maxBytes });
+  } catch (error) {
+    if (isErrno(error, 'ERR_BUFFER_TOO_LARGE')) throw tooLarge(maxBytes);
+    throw new HttpError(400, 'BAD_REQUEST', 'The body is not whole gzip.');
+  }
+}
+
+function tooLarge(maxBytes: number): HttpError {
+  return new HttpError(413, 'PAYLOAD_TOO_LARGE', `The body is larger than the ${maxBytes} bytes accepted.`);
+}
+
 function receive(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
-  const tooLarge = () =>
-    new HttpError(413, 'PAYLOAD_TOO_LARGE', `The body is larger than the ${maxBytes} bytes accepted.`);
   return new Promise((resolve, reject) => {
-    if (Number(request.headers['content-length'] ?? 0) > maxBytes) return reject(tooLarge());
+    if (Number(request.headers['content-length'] ?? 0) > maxBytes) return reject(tooLarge(maxBytes));
     const chunks: Buffer[] = [];
     let length = 0;
     // Not `for await`, which would destroy the request, and the answer with it, on the way out.
     const onData = (chunk: Buffer) => {
       length += chunk.length;
-      if (length > maxBytes) return settle(() => reject(tooLarge()));
+      if (length > maxBytes) return settle(() => reject(tooLarge(maxBytes)));
       chunks.push(chunk);
     };
     const onEnd = () => settle(() => resolve(Buffer.concat(chunks, length)));

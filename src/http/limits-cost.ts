@@ -41,12 +41,14 @@ type ListSize = z.infer<typeof listSizeValues>;
  * of its items as its slicing argument asks for, or as `@listSize` assumes. What is written twice is counted twice; of
  * fragments on different types the dearest counts.
  *
+ * @param entitiesAnswered how many references of `_entities` are answered; those beyond cost nothing.
  */
 export function costOfOperation(
   schema: GraphQLSchema,
   operation: OperationDefinitionNode,
   fragments: Fragments,
   variables: Variables,
+  entitiesAnswered: number,
 ): number {
   const directives = {
     cost: schema.getDirective(federationDirectiveName(schema, 'cost')),
@@ -91,7 +93,7 @@ export function costOfOperation(
     const below = costOfTypes(node, field, new Map(sizedFields.map((name) => [name, asked ?? 1])));
     const each = weight + below;
     if (!isListType(getNullableType(field.type))) return each;
-    if (field.name === '_entities') return each * countRepresentations(given);
+    if (field.name === '_entities') return each * Math.min(countRepresentations(given), entitiesAnswered);
     return each * (sizeFromAbove ?? asked ?? 1);
   }
 

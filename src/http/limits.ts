@@ -1,5 +1,6 @@
 import type { ApolloServerPlugin } from '@apollo/server';
-import { GraphQLError, getVariableValues } from 'graphql';
+import { GraphQLError, type GraphQLSchema, getVariableValues, type OperationDefinitionNode } from 'graphql';
+import { ENTITIES_ANSWERED, entitiesAnswered } from './entity-limit.ts';
 import { costOfOperation } from './limits-cost.ts';
 import { countAllRepresentations, fragmentsOf, measureOperation } from './limits-document.ts';
 
@@ -18,11 +19,14 @@ export const QUERY_LIMITS = {
   rootFields: 20,
   /** Fields of `Mutation`, which run one after another. */
   mutationFields: 5,
-  /** References in `_entities`, in all. */
-  representations: 100,
-  /** The cost by `@cost` and `@listSize` of the schema. */
+  /** References in `_entities`, in all; of these many fewer are answered, see {@link ENTITIES_ANSWERED}. */
+  representations: 10_000,
+  /** The cost by `@cost` and `@listSize` of the schema; for the gateway more, see {@link COST_PER_ENTITY}. */
   cost: 10_000,
 } as const;
+
+/** What the gateway may ask of each entity it is answered, when that is more than {@link QUERY_LIMITS} allows in all. */
+const COST_PER_ENTITY = QUERY_LIMITS.cost / ENTITIES_ANSWERED.caller;
 
 /** What a refusal calls each limit. */
 const NAMES: Readonly<Record<keyof typeof QUERY_LIMITS, string>> = {
@@ -40,12 +44,13 @@ const NAMES: Readonly<Record<keyof typeof QUERY_LIMITS, string>> = {
  * Refuses operations that ask for more than {@link QUERY_LIMITS}, before they run: one error with the code
  * QUERY_TOO_LARGE, the limit's name and its maximum.
  */
-export function queryLimitsPlugin(): ApolloServerPlugin {
+export function queryLimitsPlugin(): ApolloServerPlugin<object> {
   return {
     async requestDidStart() {
       return {
-        async didResolveOperation({ schema, document, operation, request }) {
+        async didResolveOperation({ schema, document, operation, request, contextValue }) {
           if (operation === undefined) return;
+          refuseUnknownRoot(schema, operation);
           const fragments = fragmentsOf(document);
           const { depth, selections, aliases, directives, rootFields } = measureOperation(
             operation,
@@ -65,16 +70,33 @@ export function queryLimitsPlugin(): ApolloServerPlugin {
           );
           // Variables that do not fit are refused by the check of variables, and by the executor after it.
           if (coerced === undefined) return;
-          refuseAbove('representations', countAllRepresentations(schema, operation, fragments, coerced));
-          refuseAbove('cost', costOfOperation(schema, operation, fragments, coerced));
+          const references = countAllRepresentations(schema, operation, fragments, coerced);
+          refuseAbove('representations', references);
+          const answered = entitiesAnswered(contextValue);
+          refuseAbove(
+            'cost',
+            costOfOperation(schema, operation, fragments, coerced, answered),
+            Math.max(QUERY_LIMITS.cost, Math.min(references, answered) * COST_PER_ENTITY),
+          );
         },
       };
     },
   };
 }
 
-function refuseAbove(limit: keyof typeof QUERY_LIMITS, found: number): void {
-  const maximum = QUERY_LIMITS[limit];
+/** Validation has nothing to compare the fields of such an operation with, and lets it pass. */
+function refuseUnknownRoot(schema: GraphQLSchema, { operation }: OperationDefinitionNode): void {
+  if (schema.getRootType(operation)) return;
+  throw new GraphQLError(`This service has no ${operation}.`, {
+    extensions: { code: 'OPERATION_RESOLUTION_FAILURE', http: { status: 400 } },
+  });
+}
+
+function refuseAbove(
+  limit: keyof typeof QUERY_LIMITS,
+  found: number,
+  maximum: number = QUERY_LIMITS[limit],
+): void {
   if (found <= maximum) return;
   throw new GraphQLError(
     `The operation asks for too much: ${found} ${NAMES[limit]}, and ${maximum} are accepted. Ask for less, or in several requests.`,

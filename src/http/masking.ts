@@ -51,6 +51,13 @@ export function maskError(
     ...(formatted.locations && { locations: formatted.locations }),
     ...(formatted.path && { path: formatted.path }),
   };
+  if (isUnusableArgument(origin)) {
+    const message = withoutValues(formatted.message);
+    return {
+      masked: false,
+      error: { message, ...position, extensions: { code: 'BAD_USER_INPUT', requestId } },
+    };
+  }
   if (typeof code !== 'string' || !PUBLIC_ERROR_CODES.has(code) || !(origin instanceof GraphQLError)) {
     return {
       masked: true,
@@ -65,6 +72,18 @@ export function maskError(
   } = formatted.extensions ?? {};
   const message = CODES_OF_GRAPHQL.has(code) ? withoutValues(formatted.message) : formatted.message;
   return { masked: false, error: { message, ...position, extensions: { ...extensions, requestId } } };
+}
+
+/**
+ * Whether the executor could make no value of an argument, as when a variable is null where the default of the schema may
+ * stand: validation lets that pass, and the error has no code.
+ */
+function isUnusableArgument(error: unknown): boolean {
+  return (
+    error instanceof GraphQLError &&
+    error.extensions.code === undefined &&
+    /^Argument "\w+" (?:has invalid value|of (?:non-null|required) type) /.test(error.message)
+  );
 }
 
 /**

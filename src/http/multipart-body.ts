@@ -9,11 +9,13 @@ import { type FileUpload, UploadInterruptedError, UploadTooLargeError } from './
 const MAX_FIELD_BYTES = 1024 * 1024;
 /** What boundaries and part headers may add to the fields and the file. */
 const MAX_FRAMING_BYTES = 64 * 1024;
-const FILE_PATH = 'variables.file';
+/** Members that every object has from its prototype, and that no variable or input field is called. */
+const PROTOTYPE_NAMES: ReadonlySet<string> = new Set(['__proto__', 'constructor', 'prototype']);
 
 /**
- * Receives a GraphQL multipart request with exactly one file, mapped to the variable `file`, and returns as soon as
- * the operation is known, while the file is still on its way.
+ * Receives a GraphQL multipart request with exactly one file, mapped to one place in the variables, and returns as soon
+ * as the operation is known, while the file is still on its way. Gateways move the file to where their own plan has it:
+ * into `variables.input.file` for one.
  *
  * It stands between graphql-upload-minimal and the request, because the library by itself
  * - sets whatever path the `map` names, built-in prototypes' functions included;
@@ -26,7 +28,7 @@ const FILE_PATH = 'variables.file';
  * whoever still reads.
  *
  * @param maxFileBytes the largest file that passes.
- * @returns the `operations` field, with an `Upload` at `variables.file`.
+ * @returns the `operations` field, with an `Upload` at the place the `map` field names.
  * @throws HttpError 400 for a malformed request, 413 for one too large.
  */
 export async function receiveMultipartBody(
@@ -40,6 +42,7 @@ export async function receiveMultipartBody(
   let parser: Writable | undefined;
   let file: Readable | undefined;
   let refusal: HttpError | undefined;
+  let mappedFile: () => MappedFile | undefined = () => undefined;
   const source = interpose(request, (attached) => {
     parser = attached;
     // What a destroyed busboy still makes of the chunk at hand leads to other errors: the first is the one that counts.
@@ -52,10 +55,11 @@ export async function receiveMultipartBody(
     const bodyEnd = finished(attached);
     bodyEnd.catch(() => {});
     countBytes(request, maxBodyBytes, () => refuse(bodyTooLarge(maxFileBytes)));
-    const fileKey = guardFields(attached, refuse);
+    mappedFile = guardFields(attached, refuse);
     attached.prependListener('file', (partName: string, stream: Readable) => {
-      if (fileKey() === undefined) return;
-      if (partName !== fileKey()) {
+      const mapped = mappedFile();
+      if (mapped === undefined) return;
+      if (partName !== mapped.part) {
         refuse(badRequest('the file part is not the one the "map" field names'));
         return;
       }
@@ -75,7 +79,7 @@ export async function receiveMultipartBody(
     parser?.destroy();
     throw refusal ?? asHttpError(error);
   }
-  guardUpload(operations, () => file, maxFileBytes);
+  guardUpload(operations, mappedFile()?.path ?? [], () => file, maxFileBytes);
   response.once('close', () => {
     if (parser === undefined || parser.destroyed) return;
     file?.destroy(new UploadInterruptedError('the request was answered before the file was read'));
@@ -117,13 +121,13 @@ function countBytes(request: IncomingMessage, maxBytes: number, onExceeded: () =
 /**
  * Checks the fields before the library acts on them.
  *
- * @returns the name of the file's part, once the `map` field has named it.
+ * @returns what the `map` field says of the file, once it has come.
  */
-function guardFields(parser: Writable, refuse: (error: HttpError) => void): () => string | undefined {
+function guardFields(parser: Writable, refuse: (error: HttpError) => void): () => MappedFile | undefined {
   const libraryListeners = parser.listeners('field');
   parser.removeAllListeners('field');
   let operations: string | undefined;
-  let fileKey: string | undefined;
+  let mapped: MappedFile | undefined;
   parser.on('field', (name: string, value: string, info: { valueTruncated: boolean }) => {
     try {
       if (info.valueTruncated) {
@@ -134,18 +138,26 @@ function guardFields(parser: Writable, refuse: (error: HttpError) => void): () =
         );
       }
       if (name === 'operations') operations = value;
-      if (name === 'map') fileKey = mappedPart(value, operations);
+      if (name === 'map') mapped = readMap(value, operations);
     } catch (error) {
       refuse(asHttpError(error));
       return;
     }
     for (const listener of libraryListeners) Reflect.apply(listener, parser, [name, value, info]);
   });
-  return () => fileKey;
+  return () => mapped;
 }
 
-/** The one part the `map` field names; anything but one file for `variables.file` is refused. */
-function mappedPart(mapField: string, operationsField: string | undefined): string {
+/** Where the one file of a request comes from and goes to. */
+interface MappedFile {
+  /** The name of its part. */
+  readonly part: string;
+  /** The keys that lead to it from the operation down. */
+  readonly path: readonly string[];
+}
+
+/** Anything but one part for one place in the variables, which is there and null, is refused. */
+function readMap(mapField: string, operationsField: string | undefined): MappedFile {
   if (operationsField === undefined)
     throw badRequest('the "operations" field must come before the "map" field');
   const operations = parseField('operations', operationsField);
@@ -153,16 +165,33 @@ function mappedPart(mapField: string, operationsField: string | undefined): stri
   const map = parseField('map', mapField);
   const entries = isRecord(map) ? Object.entries(map) : [];
   const [entry] = entries;
-  if (entries.length !== 1 || entry === undefined || JSON.stringify(entry[1]) !== `["${FILE_PATH}"]`) {
+  const paths: unknown = entry?.[1];
+  const place: unknown = Array.isArray(paths) && paths.length === 1 ? paths[0] : undefined;
+  if (entries.length !== 1 || entry === undefined || typeof place !== 'string') {
     throw badRequest(
-      `the "map" field must name one part and the path "${FILE_PATH}": {"0": ["${FILE_PATH}"]}`,
+      'the "map" field must name one part and one path, as in {"0": ["variables.input.file"]}',
     );
   }
-  const variables = isRecord(operations) ? operations.variables : undefined;
-  if (!isRecord(variables) || !Object.hasOwn(variables, 'file') || variables.file !== null) {
-    throw badRequest('the variables in the "operations" field must hold "file": null');
+  const path = place.split('.');
+  if (path[0] !== 'variables' || path.length < 2 || path.some((key) => PROTOTYPE_NAMES.has(key))) {
+    throw badRequest(
+      'the path in the "map" field must lead into the variables, as "variables.input.file" does',
+    );
   }
-  return entry[0];
+  if (valueAt(operations, path) !== null) {
+    throw badRequest('the "operations" field must hold null at the path that the "map" field names');
+  }
+  return { part: entry[0], path };
+}
+
+/** What stands at a path of own members; undefined when the path leads nowhere. */
+function valueAt(root: unknown, path: readonly string[]): unknown {
+  let value = root;
+  for (const key of path) {
+    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, key)) return undefined;
+    value = (value as Record<string, unknown>)[key];
+  }
+  return value;
 }
 
 function parseField(name: string, text: string): unknown {
@@ -199,10 +228,14 @@ function guardFile(stream: Readable, bodyEnd: Promise<void>, maxBytes: number): 
 }
 
 /** Replaces the file the library would hand to the resolver by the guarded one. */
-function guardUpload(operations: unknown, guardedFile: () => Readable | undefined, maxBytes: number): void {
-  const variables = isRecord(operations) ? operations.variables : undefined;
-  const upload = isRecord(variables) ? variables.file : undefined;
-  if (!(upload instanceof Upload)) throw new Error('graphql-upload-minimal set no Upload at variables.file');
+function guardUpload(
+  operations: unknown,
+  path: readonly string[],
+  guardedFile: () => Readable | undefined,
+  maxBytes: number,
+): void {
+  const upload = valueAt(operations, path);
+  if (!(upload instanceof Upload)) throw new Error('graphql-upload-minimal set no Upload where the map says');
   const guarded: Promise<FileUpload> = upload.promise.then(
     ({ filename }) => ({
       filename,

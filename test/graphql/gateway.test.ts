@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { startTestService, type TestService } from '../support/service.ts';
+import { ENTITIES_ANSWERED } from '../../src/http/entity-limit.ts';
+import { type GraphqlAnswer, startTestService, type TestService } from '../support/service.ts';
 import { postHistory } from './support/states.ts';
 
 const SECRET = 'the-gateways-own-secret-1';
@@ -73,6 +74,30 @@ describe('with a gateway’s secret', () => {
       'mutation { exportStateArchive(input: { name: "prod/network" }) { operation { status } } }',
     );
     expect(exported.data).toEqual({ exportStateArchive: { operation: { status: 'SUCCEEDED' } } });
+  });
+
+  test('it is answered many more references than others are, with the statements of a few', async () => {
+    const query = `query ($r: [_Any!]!) { _entities(representations: $r) { ... on StateArchive {
+      name status { versionCount lastExport { id } } manifest { versionCount } } } }`;
+    const references = (count: number) =>
+      Array.from({ length: count }, (_, index) => ({
+        __typename: 'StateArchive',
+        id: index === count - 1 ? stateId : `00000000-0000-4000-8000-${String(index).padStart(12, '0')}`,
+      }));
+    const ask = async (count: number) => {
+      let answer: GraphqlAnswer<{ _entities: unknown[] }> | undefined;
+      const statements = await service.statementsOf(async () => {
+        answer = await service.ask(query, { headers: PROOF, variables: { r: references(count) } });
+      });
+      return { answer, statements: statements.length };
+    };
+    const few = await ask(2);
+    const many = await ask(1_200);
+    expect(many.answer?.errors).toEqual([]);
+    expect(many.answer?.data._entities.at(-1)).toMatchObject({ name: 'prod/network' });
+    expect(many.statements).toBe(few.statements);
+    const beyond = await ask(ENTITIES_ANSWERED.gateway + 1);
+    expect(beyond.answer?.denials).toEqual([`_entities.${ENTITIES_ANSWERED.gateway}: QUERY_TOO_LARGE`]);
   });
 
   test('it is no credential: it opens nothing that a token does not', async () => {

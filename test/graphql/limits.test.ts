@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { getIntrospectionQuery } from 'graphql';
+import { ENTITIES_ANSWERED } from '../../src/http/entity-limit.ts';
 import { MAX_DOCUMENT_TOKENS, QUERY_LIMITS } from '../../src/http/limits.ts';
 import { startTestService, type TestService } from '../support/service.ts';
 import { postHistory } from './support/states.ts';
@@ -48,13 +49,6 @@ describe('a query at its limit is answered, and one beyond it costs nothing', ()
     ],
     ['rootFields', (count) => `{ ${times(count, (index) => `a${index}: __typename`)} }`],
     ['mutationFields', (count) => `mutation { ${times(count, exporting)} }`],
-    [
-      'representations',
-      (count) => `{
-        a: _entities(representations: [${times(count - 1, () => '{ __typename: "State", id: "x" }')}]) { __typename }
-        b: _entities(representations: [{ __typename: "State", id: "x" }]) { __typename }
-      }`,
-    ],
     // A version with its raw state is 251: 39 of them fit.
     [
       'cost',
@@ -77,15 +71,41 @@ describe('a query at its limit is answered, and one beyond it costs nothing', ()
   });
 });
 
-describe('references given by variable', () => {
+describe('references', () => {
   const query = 'query ($r: [_Any!]!) { _entities(representations: $r) { __typename } }';
   const references = (count: number) =>
     Array.from({ length: count }, () => ({ __typename: 'State', id: 'x' }));
+  const found = (count: number) => Array(count).fill({ __typename: 'State' });
 
-  test('are counted as those in the document are', async () => {
-    const maximum = QUERY_LIMITS.representations;
-    expect((await service.ask(query, { variables: { r: references(maximum) } })).errors).toEqual([]);
-    const { errors } = await service.ask(query, { variables: { r: references(maximum + 1) } });
+  test('beyond the limit fail alone', async () => {
+    const limit = ENTITIES_ANSWERED.caller;
+    const fitting = await service.ask(query, { variables: { r: references(limit) } });
+    expect([fitting.data, fitting.errors]).toEqual([{ _entities: found(limit) }, []]);
+    const { data, denials } = await service.ask(query, { variables: { r: references(limit + 2) } });
+    expect(data).toEqual({ _entities: [...found(limit), null, null] });
+    expect(denials).toEqual([
+      `_entities.${limit}: QUERY_TOO_LARGE`,
+      `_entities.${limit + 1}: QUERY_TOO_LARGE`,
+    ]);
+  });
+
+  test('of several fields of a request are counted together, in the document as in variables', async () => {
+    const { data, denials } = await service.ask(
+      `query ($r: [_Any!]!) {
+        a: _entities(representations: $r) { __typename }
+        b: _entities(representations: [{ __typename: "State", id: "x" }, { __typename: "State", id: "x" }]) { __typename }
+      }`,
+      { variables: { r: references(ENTITIES_ANSWERED.caller - 1) } },
+    );
+    expect(data).toMatchObject({ b: [{ __typename: 'State' }, null] });
+    expect(denials).toEqual(['b.1: QUERY_TOO_LARGE']);
+  });
+
+  test('in numbers that no list has are refused whole, before anything runs', async () => {
+    const { status, errors } = await service.ask(query, {
+      variables: { r: references(QUERY_LIMITS.representations + 1) },
+    });
+    expect(status).toBe(400);
     expect(errors).toMatchObject([{ extensions: { code: 'QUERY_TOO_LARGE', limit: 'representations' } }]);
   });
 
@@ -135,7 +155,10 @@ describe('a length given by variable', () => {
       `query ($toString: [_Any!]! = [${references}]) { _entities(representations: $toString) { __typename } }`,
       { token: null },
     );
-    expect(errors).toMatchObject([{ extensions: { code: 'QUERY_TOO_LARGE', limit: 'representations' } }]);
+    expect(errors.at(-1)).toMatchObject({
+      path: ['_entities', 100],
+      extensions: { code: 'QUERY_TOO_LARGE', limit: 'representations' },
+    });
   });
 });
 

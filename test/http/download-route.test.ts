@@ -128,6 +128,18 @@ test('If-None-Match with the file’s tag is 304 without a body', async () => {
   expect(served).toEqual([]);
 });
 
+test('If-Match with another tag is 412, so that a download is resumed from the same file or not at all', async () => {
+  for (const method of ['GET', 'HEAD']) {
+    for (const tag of [ETAG, `"other", ${ETAG}`, '*']) {
+      expect((await send(server, method, LINK, { 'if-match': tag })).status).toBe(200);
+    }
+    for (const tag of ['"other"', `W/${ETAG}`, '']) {
+      const answer = await send(server, method, LINK, { 'if-match': tag, range: 'bytes=0-9' });
+      expect([answer.status, answer.headers['content-disposition']]).toEqual([412, undefined]);
+    }
+  }
+});
+
 test('every link that does not lead to a file gets the same answer', async () => {
   const answers = await Promise.all(
     [

@@ -1,3 +1,4 @@
+import { gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { GraphQLError } from 'graphql';
 import { head, openSocket, query, receivedUntil, send, until } from './support/requests.ts';
@@ -191,6 +192,45 @@ describe('JSON bodies', () => {
     const answer = await send(server, 'POST', '/graphql', JSON_TYPE, body);
     expect(answer.status).toBe(400);
     expect(answer.json.errors[0].message).toBe(message);
+  });
+
+  describe('that come with gzip', () => {
+    const GZIP = { ...JSON_TYPE, 'content-encoding': 'gzip' };
+    const post = (body: Uint8Array | string, headers: Record<string, string> = {}) =>
+      send(server, 'POST', '/graphql', { ...GZIP, ...headers }, body);
+
+    test.each(['gzip', 'GZIP', 'x-gzip'])('are unpacked, by the name %s', async (coding) => {
+      const { json } = await post(gzipSync(hello), { 'content-encoding': coding });
+      expect(json).toEqual({ data: { hello: 'hello' } });
+    });
+
+    test('are as large as the others at most, however small they are packed', async () => {
+      const limit = 8 * 1024 * 1024;
+      const fitting = await post(gzipSync(documentOf(limit - 200)), { authorization: TOKEN });
+      expect(fitting.json).toEqual({ data: { lengthOf: limit - 200 } });
+      for (const [length, headers] of [
+        [limit, { authorization: TOKEN }],
+        [1024 * 1024, {}],
+      ] as const) {
+        const answer = await post(gzipSync(documentOf(length)), { ...headers });
+        expect(answer.status).toBe(413);
+        expect(answer.json.errors[0].message).toBe(`The body is larger than the ${length} bytes accepted.`);
+      }
+    });
+
+    test('and are cut, or are none, are refused with 400', async () => {
+      for (const body of [gzipSync(hello).subarray(0, -6), Buffer.from(hello), Buffer.alloc(0)]) {
+        expect((await post(body)).json.errors[0]).toMatchObject({ extensions: { code: 'BAD_REQUEST' } });
+      }
+    });
+
+    test('and other codings are refused with 415, which says what is accepted', async () => {
+      for (const coding of ['br', 'deflate', 'gzip, gzip', 'nonsense']) {
+        const answer = await post(gzipSync(hello), { 'content-encoding': coding });
+        expect([answer.status, answer.headers['accept-encoding']]).toEqual([415, 'gzip']);
+      }
+      expect((await post(hello, { 'content-encoding': 'identity' })).status).toBe(200);
+    });
   });
 
   test('that hold a batch are refused', async () => {

@@ -112,7 +112,7 @@ async function measure(document: DocumentNode, variables: Readonly<Record<string
   if (coerced === undefined) return null;
   const fragments = fragmentsOf(document);
   const size = measureOperation(operation, fragments);
-  const counted = costOfOperation(schema, operation, fragments, coerced);
+  const counted = costOfOperation(schema, operation, fragments, coerced, Number.POSITIVE_INFINITY);
   if (counted > 20_000) return null;
   Object.assign(tally, { cost: operation.operation === 'mutation' ? 10 : 0, fields: 0, depth: 0 });
   await execute({ schema, document, variableValues: variables });

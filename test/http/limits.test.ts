@@ -16,6 +16,7 @@ import {
   visit,
 } from 'graphql';
 import { createSchema } from '../../src/graphql/schema.ts';
+import { ENTITIES_ANSWERED } from '../../src/http/entity-limit.ts';
 import { QUERY_LIMITS } from '../../src/http/limits.ts';
 import { costOfOperation } from '../../src/http/limits-cost.ts';
 import { fragmentsOf, measureOperation } from '../../src/http/limits-document.ts';
@@ -34,7 +35,7 @@ function cost(text: string, variables: Record<string, unknown> = {}): number {
   const { operation, fragments } = operationOf(text);
   const { coerced } = getVariableValues(schema, operation.variableDefinitions ?? [], variables);
   // The README's queries are measured without their file.
-  return costOfOperation(schema, operation, fragments, coerced ?? {});
+  return costOfOperation(schema, operation, fragments, coerced ?? {}, ENTITIES_ANSWERED.caller);
 }
 
 function size(text: string) {

@@ -1,7 +1,9 @@
 import { createHash, randomBytes } from 'node:crypto';
+import { gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import {
   type Answer,
+  BOUNDARY,
   CLOSING,
   encodeMultipart,
   encodePart,
@@ -258,6 +260,49 @@ describe('a body that is not whole', () => {
   });
 });
 
+describe('a file that a gateway has moved', () => {
+  const IN_INPUT = 'mutation M($input: Input!) { receiveIn(input: $input) { sizeBytes sha256 fileName } }';
+
+  test.each<[place: string, query: string, variables: unknown]>([
+    ['variables.input.file', IN_INPUT, { input: { file: null } }],
+    ['variables.input.files.1', IN_INPUT, { input: { file: null, files: [null, null] } }],
+    [
+      'variables.archive',
+      'mutation M($archive: Upload!) { receive(file: $archive) { sizeBytes sha256 fileName } }',
+      { archive: null },
+    ],
+  ])('arrives from %s', async (place, query, variables) => {
+    const body = encodeMultipart([
+      { name: 'operations', body: JSON.stringify({ query, variables }) },
+      { name: 'map', body: JSON.stringify({ x: [place] }) },
+      { name: 'x', body: file, fileName: 'state.klstate' },
+    ]);
+    const { json } = await post(body);
+    const received = {
+      sizeBytes: String(LIMIT),
+      sha256: createHash('sha256').update(file).digest('hex'),
+      fileName: 'state.klstate',
+    };
+    expect(Object.values(json.data)).toEqual([received]);
+  });
+
+  test.each(['Multipart/Form-Data', 'multipart/form-data '])(
+    'arrives when its media type is written %s',
+    async (type) => {
+      const headers = { ...multipartHeaders, 'content-type': `${type}; boundary=${BOUNDARY}` };
+      const answer = await post(uploadBody('receive', Buffer.from('bytes')), headers);
+      expect(answer.json.data).toMatchObject({ receive: { sizeBytes: '5' } });
+    },
+  );
+
+  test('is refused with a word for it when the request is compressed', async () => {
+    const body = gzipSync(uploadBody('receive', Buffer.from('bytes')));
+    const answer = await post(body, { ...multipartHeaders, 'content-encoding': 'gzip' });
+    expect([answer.status, answer.json.errors[0].extensions.code]).toEqual([415, 'UNSUPPORTED_MEDIA_TYPE']);
+    await expectServing();
+  });
+});
+
 describe('a request of another form', () => {
   const operations = { name: 'operations', body: operationsFor('receive') };
   const map = { name: 'map', body: MAP };
@@ -266,16 +311,23 @@ describe('a request of another form', () => {
 
   test.each<[string, Part[], RegExp]>([
     [
-      'maps to another variable',
+      'maps to a variable that is not there',
       [operations, mapOf({ 0: ['variables.other'] }), upload],
-      /must name one part/,
+      /must hold null at the path/,
     ],
     [
-      'maps into an input',
+      'maps into an input that is not there',
       [operations, mapOf({ 0: ['variables.input.file'] }), upload],
-      /must name one part/,
+      /must hold null at the path/,
     ],
-    ['maps to the query', [operations, mapOf({ 0: ['query'] }), upload], /must name one part/],
+    [
+      'maps to the variables',
+      [operations, mapOf({ 0: ['variables'] }), upload],
+      /must lead into the variables/,
+    ],
+    ['maps to no place', [operations, mapOf({ 0: [] }), upload], /one part and one path/],
+    ['maps to a place that is no text', [operations, mapOf({ 0: [null] }), upload], /one part and one path/],
+    ['maps to the query', [operations, mapOf({ 0: ['query'] }), upload], /must lead into the variables/],
     [
       'maps one file to two places',
       [operations, mapOf({ 0: ['variables.file', 'variables.x'] }), upload],
@@ -306,12 +358,12 @@ describe('a request of another form', () => {
     [
       'does not declare the variable',
       [{ name: 'operations', body: operationsFor('receive', {}) }, map, upload],
-      /must hold "file": null/,
+      /must hold null at the path/,
     ],
     [
       'has variables that are no object',
       [{ name: 'operations', body: operationsFor('receive', 'text') }, map, upload],
-      /must hold "file": null/,
+      /must hold null at the path/,
     ],
     ['has the map before the operations', [map, operations, upload], /must come before/],
     ['has the file before the map', [operations, upload, map], /files should follow 'map'/],
@@ -332,6 +384,9 @@ describe('a request of another form', () => {
     'variables.hasOwnProperty.call',
     'variables.toString.polluted',
     '__proto__.polluted',
+    'variables.file.__proto__',
+    'variables.prototype',
+    'variables.input.constructor.prototype.x',
   ])('cannot reach a built-in prototype with the path %s', async (path) => {
     const answer = await post(encodeMultipart([operations, mapOf({ 0: [path] }), upload]));
     expect(answer.status).toBe(400);

@@ -83,7 +83,7 @@ async function findState(reader: Reader | null, id: string): Promise<StateArchiv
 
 export const State: StateResolvers = {
   // The state belongs to another subgraph: what it asks for is only whether there is an archive view of it.
-  __resolveReference: async (reference) => ({ id: String(reference.id) }),
+  __resolveReference: async ({ id }) => (typeof id === 'string' ? { id } : null),
   archive: async ({ id }, _arguments, { reader: open }) => findState(await open(null), id),
 };
 

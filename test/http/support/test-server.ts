@@ -7,6 +7,7 @@ import {
   GraphQLError,
   GraphQLInputObjectType,
   GraphQLInt,
+  GraphQLList,
   GraphQLNonNull,
   GraphQLObjectType,
   GraphQLSchema,
@@ -126,6 +127,10 @@ function testSchema(failure: () => unknown): GraphQLSchema {
       policy: { type: Policy },
     },
   });
+  const FileInput = new GraphQLInputObjectType({
+    name: 'Input',
+    fields: { file: { type: GraphQLUpload }, files: { type: new GraphQLList(GraphQLUpload) } },
+  });
   const Received = new GraphQLObjectType<SpooledUpload>({
     name: 'Received',
     fields: {
@@ -168,6 +173,12 @@ function testSchema(failure: () => unknown): GraphQLSchema {
           type: Received,
           args: { file },
           resolve: (_root, args, context) => context.spool(args.file),
+        },
+        receiveIn: {
+          type: Received,
+          args: { input: { type: new GraphQLNonNull(FileInput) } },
+          resolve: (_root, { input }, context) =>
+            context.spool(input.file ?? input.files.find((each: unknown) => each !== null)),
         },
         ignore: { type: GraphQLBoolean, args: { file }, resolve: () => true },
         refuse: {
