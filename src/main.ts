@@ -1,11 +1,12 @@
+import pg from 'pg';
 import pino, { type Logger } from 'pino';
 import { loadOrCreateDevelopmentKey, signDevelopmentToken } from './auth/development-key.ts';
 import { describeError } from './base/error-log.ts';
-import { blameOperator, exitWith } from './base/operator-error.ts';
+import { OperatorError } from './base/operator-error.ts';
 import { type Config, readConfig } from './config.ts';
 import { connectDatabase, type KilolockDatabase } from './database/connection.ts';
 import { prepareDatabase } from './database/prepare.ts';
-import { assertAddressIsFree, type Service, startService } from './service.ts';
+import { type Service, startService } from './service.ts';
 
 const SAMPLE_SCOPES = ['state.read', 'state.export', 'state.import'];
 const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
@@ -18,8 +19,6 @@ async function main(): Promise<void> {
   try {
     const config = readConfig(process.env);
     const logger = pino({ level: config.logLevel }, pino.destination({ dest: 2, sync: true }));
-    // Before anything is made that would be in vain.
-    await assertAddressIsFree(config);
     const { database, close } = await openDatabase(config, logger);
     const service = await startService(config, database, logger).catch(async (error) => {
       await close();
@@ -28,7 +27,10 @@ async function main(): Promise<void> {
     closeOnSignal(service, close, logger);
     await announce(config, service);
   } catch (error) {
-    exitWith(error);
+    const line = lineForOperator(error);
+    if (line === null) throw error;
+    process.stderr.write(`${line}\n`);
+    process.exit(1);
   }
 }
 
@@ -46,13 +48,10 @@ async function openDatabase(config: Config, logger: Logger): Promise<OpenDatabas
   if (config.databaseUrl === null) {
     // biome-ignore lint/style/noRestrictedImports: the one way into development/, which nothing else needs
     const { openDevelopmentDatabase } = await import('./development/database.ts');
-    return openDevelopmentDatabase(config.dataDirectory, {
-      log: (line) => logger.debug({ postgres: line }),
-      onDeath: exitWith,
-    });
+    return openDevelopmentDatabase(config.dataDirectory, (line) => logger.debug({ postgres: line }));
   }
   const database = connectDatabase({ connectionString: config.databaseUrl });
-  await prepareDatabase(database).catch(blameOperator('DATABASE_URL cannot be used'));
+  await prepareDatabase(database);
   return { database, close: () => database.close() };
 }
 
@@ -74,10 +73,7 @@ function closeOnSignal(service: Service, closeDatabase: () => Promise<void>, log
   for (const signal of SIGNALS) process.off(signal, exitAtOnce).on(signal, shutDown);
 }
 
-async function announce(
-  { auth, databaseUrl, dataDirectory, playground }: Config,
-  { publicUrl }: Service,
-): Promise<void> {
+async function announce({ auth, dataDirectory, playground }: Config, { publicUrl }: Service): Promise<void> {
   const lines = [`Endpoint    ${publicUrl}/graphql`];
   if (playground) lines.push(`Playground  ${publicUrl}/playground`);
   if (auth.developmentKey) {
@@ -89,10 +85,20 @@ async function announce(
     lines.push(`Token       ${token}`);
     lines.push('            good for 8 hours: reads, exports and imports; `npm run -s token` makes others');
   }
-  if (databaseUrl === null) {
-    lines.push(
-      'Next        open the playground and ask for the sample state demo/network, or follow "A first session" in README.md',
-    );
-  }
   process.stdout.write(`${lines.join('\n')}\n`);
+}
+
+/** What tells whoever starts the process what to do, when one line can: null for a bug, which its stack tells of. */
+function lineForOperator(error: unknown): string | null {
+  if (error instanceof OperatorError) return error.message;
+  // One attempt for each address of a host name; they fail alike.
+  if (error instanceof AggregateError) return lineForOperator(error.errors[0]);
+  if (!(error instanceof Error)) return null;
+  if (error instanceof pg.DatabaseError) {
+    return /^(28|3D)/.test(error.code ?? '') ? `DATABASE_URL cannot be used: ${error.message}` : null;
+  }
+  if (!('syscall' in error)) return null;
+  if (error.syscall === 'listen') return `HOST and PORT cannot be listened on: ${error.message}`;
+  if ('path' in error) return `DATA_DIR cannot be used: ${error.message}`;
+  return `The database cannot be reached: ${error.message}`;
 }

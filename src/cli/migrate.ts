@@ -1,4 +1,4 @@
-import { blameOperator, exitWith } from '../base/operator-error.ts';
+import { OperatorError } from '../base/operator-error.ts';
 import { ConfigError, readConfig } from '../config.ts';
 import { connectDatabase } from '../database/connection.ts';
 import { prepareDatabase } from '../database/prepare.ts';
@@ -12,11 +12,13 @@ try {
     throw new ConfigError('DATABASE_URL names the database to prepare; it is not set.');
   const database = connectDatabase({ connectionString: databaseUrl, maxConnections: 2 });
   try {
-    await prepareDatabase(database).catch(blameOperator('DATABASE_URL cannot be used'));
+    await prepareDatabase(database);
   } finally {
     await database.close();
   }
   process.stdout.write('The schema state_archive is up to date.\n');
 } catch (error) {
-  exitWith(error);
+  if (!(error instanceof OperatorError)) throw error;
+  process.stderr.write(`${error.message}\n`);
+  process.exitCode = 1;
 }

@@ -1,5 +1,4 @@
 import { join } from 'node:path';
-import { blameOperator, type OperatorError } from '../base/operator-error.ts';
 import { connectDatabase, type KilolockDatabase } from '../database/connection.ts';
 import { prepareDatabase } from '../database/prepare.ts';
 import { startEmbeddedServer } from './embedded-server.ts';
@@ -17,28 +16,24 @@ export interface DevelopmentDatabase {
  * Starts the embedded PostgreSQL of a data directory and opens its database `kilolock`, creating both when they are not
  * there.
  *
- * @param options.log receives the server's own log, line by line.
- * @param options.onDeath called when the server ends though nobody stopped it: there is no database any more.
- * @throws OperatorError when the directory cannot be used, as when another process serves it.
+ * @param log receives the server's own log, line by line.
+ * @throws DataDirectoryInUseError when another process serves the directory.
  */
 export async function openDevelopmentDatabase(
   dataDirectory: string,
-  options: { readonly log: (line: string) => void; readonly onDeath: (error: OperatorError) => void },
+  log: (line: string) => void,
 ): Promise<DevelopmentDatabase> {
-  const server = await startEmbeddedServer({ dataDirectory: join(dataDirectory, 'postgres'), ...options });
+  const server = await startEmbeddedServer({ dataDirectory: join(dataDirectory, 'postgres'), log });
+  await server.createDatabase('kilolock');
   const database = connectDatabase({ connectionString: server.connectionString('kilolock') });
-  const close = async () => {
-    await database.close();
-    await server.stop();
+  await createKilolockTables(database);
+  await prepareDatabase(database);
+  await loadSampleHistory(database);
+  return {
+    database,
+    async close() {
+      await database.close();
+      await server.stop();
+    },
   };
-  try {
-    await server.createDatabase('kilolock');
-    await createKilolockTables(database);
-    await prepareDatabase(database);
-    await loadSampleHistory(database);
-  } catch (error) {
-    await close();
-    return blameOperator('The embedded database cannot be used')(error);
-  }
-  return { database, close };
 }

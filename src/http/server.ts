@@ -61,6 +61,8 @@ export async function createHttpServer<Context extends { principal: Principal | 
 ): Promise<HttpServer> {
   const { logger } = options;
   let draining = false;
+  /** The last response on each connection. */
+  const responses = new WeakMap<Socket, ServerResponse>();
   let listenedUrl: string | null = null;
 
   // Fastify's own log lines hold URLs, so it is given no logger.
@@ -74,13 +76,14 @@ export async function createHttpServer<Context extends { principal: Principal | 
     keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
     return503OnClosing: false,
     frameworkErrors: (_error, request, reply) => answerBadUrl(request, reply.raw, logger),
-    clientErrorHandler: answerUnparsable,
+    clientErrorHandler: (error, socket) => answerUnparsable(error, socket, responses.get(socket)),
   });
 
   closeOnlyIdleConnections(server.server);
   server.decorateRequest('scope');
   server.addHook('onRequest', async (request, reply) => {
     const gone = new AbortController();
+    responses.set(request.socket, reply.raw);
     request.scope = openScope(request, reply, logger, gone.signal);
     // Not the onResponse hook, which is not run for a client that went away before its answer.
     reply.raw.once('close', () => {
@@ -241,10 +244,23 @@ function answerBadUrl(request: FastifyRequest, response: ServerResponse, logger:
   logger.info({ requestId, method: request.method, route: null, status: 400 }, 'request');
 }
 
-/** What is not HTTP, or takes too long to arrive, never becomes a request: it is answered on the bare socket. */
-function answerUnparsable(error: Error & { code?: string }, socket: Socket): void {
+/**
+ * What is not HTTP, or takes too long to arrive, never becomes a request: it is answered on the bare socket.
+ *
+ * @param last the response that was begun last on the connection.
+ */
+function answerUnparsable(
+  error: Error & { code?: string },
+  socket: Socket,
+  last: ServerResponse | undefined,
+): void {
   if (error.code === 'ECONNRESET' || !socket.writable) {
     socket.destroy();
+    return;
+  }
+  // The rest of a request that has its answer: another would be taken for the answer to the next.
+  if (last?.headersSent && !last.req.complete) {
+    socket.end(() => socket.destroy());
     return;
   }
   const answer =

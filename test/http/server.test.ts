@@ -11,6 +11,24 @@ afterEach(async () => {
   await server.stop();
 });
 
+test.each([
+  ['ends in the middle of a body', 'content-length: 1000', ''],
+  ['goes on with what is no chunk', 'transfer-encoding: chunked', 'zz\r\n'],
+])('a request that is refused and then %s has one answer', async (_name, length, rest) => {
+  server = await startTestServer();
+  const socket = await openSocket(server);
+  let received = '';
+  socket.on('data', (chunk) => {
+    received += chunk;
+  });
+  const answered = receivedUntil(socket, 'UNSUPPORTED_MEDIA_TYPE');
+  socket.write(`POST /graphql HTTP/1.1\r\nhost: x\r\ncontent-type: multipart/mixed\r\n${length}\r\n\r\n`);
+  await answered;
+  socket.end(rest);
+  await once(socket, 'close');
+  expect(received.match(/HTTP\/1\.1/g)).toHaveLength(1);
+});
+
 describe('health', () => {
   test('livez answers without a credential', async () => {
     server = await startTestServer({ isReady: async () => false });
