@@ -21,11 +21,18 @@ const END = 1;
  */
 export class ContainerIndex {
   readonly #table = new OffsetTable(2);
+  #depth = 0;
+
+  /** How many objects and arrays were open at once, at most, in the text last read. */
+  get depth(): number {
+    return this.#depth;
+  }
 
   /** Finds them in `json`, known to be JSON, and forgets those of the text before. */
   read(json: Buffer): void {
     const table = this.#table;
     table.truncate(0);
+    this.#depth = 0;
     const open: number[] = [];
     let isValue = false;
     let p = 0;
@@ -42,6 +49,7 @@ export class ContainerIndex {
             table.set(row, START, p);
             open.push(row);
           } else open.push(-1);
+          if (open.length > this.#depth) this.#depth = open.length;
           isValue = false;
           break;
         case CLOSE_BRACE:

@@ -19,12 +19,10 @@ import {
   ZERO,
 } from './json-bytes.ts';
 import { jsonPathAt } from './json-path.ts';
-import type { StateDocumentLimits } from './limits.ts';
+import { MAX_DEPTH, NUMERIC, type StateDocumentLimits } from './limits.ts';
 
 const SIMPLE_ESCAPES = new Set([...'"\\/bfnrt'].map((letter) => letter.charCodeAt(0)));
 const LITERALS = ['true', 'false', 'null'].map((word) => Buffer.from(word));
-/** Exponents are read up to here; beyond it every limit is exceeded anyway. */
-const EXPONENT_CAP = 1_000_000_000;
 
 /**
  * A validating scanner over the bytes of one JSON document: the strict grammar of RFC 8259, and of what it
@@ -37,14 +35,25 @@ export class JsonScanner {
   readonly #bytes: Buffer;
   readonly #limits: StateDocumentLimits;
   /** Which containers are open in {@link value}: 1 for an object, 0 for an array, by depth. */
-  readonly #open: Uint8Array;
+  readonly #open = new Uint8Array(MAX_DEPTH + 1);
   /** Bytes the document would gain if every exponent were written out. */
   #expansion = 0;
+  #deepest = 0;
+  #tokens = 0;
 
   constructor(bytes: Buffer, limits: StateDocumentLimits) {
     this.#bytes = bytes;
     this.#limits = limits;
-    this.#open = new Uint8Array(limits.maxDepth + 1);
+  }
+
+  /** How many containers were open at most so far. */
+  get deepest(): number {
+    return this.#deepest;
+  }
+
+  /** How many keys and values were scanned so far. */
+  get tokens(): number {
+    return this.#tokens;
   }
 
   /** Reports what is wrong with the value, key or token at `offset`. */
@@ -82,6 +91,7 @@ export class JsonScanner {
     let p = skipWhitespace(bytes, at + 1);
     if (bytes[p] === CLOSE_BRACKET) return p + 1;
     for (;;) {
+      this.#tokens++;
       p = skipWhitespace(bytes, onElement(p));
       if (bytes[p] === CLOSE_BRACKET) return p + 1;
       if (bytes[p] !== COMMA) this.#unexpected(p, 'a comma or the end of the array');
@@ -98,6 +108,7 @@ export class JsonScanner {
     for (;;) {
       // Here p is at the first byte of a value.
       const c = bytes[p];
+      this.#tokens++;
       if (c === QUOTE) {
         p = this.string(p);
       } else if (c === OPEN_BRACE || c === OPEN_BRACKET) {
@@ -155,6 +166,7 @@ export class JsonScanner {
 
   #key(at: number): number {
     if (this.#bytes[at] !== QUOTE) this.#unexpected(at, 'a key');
+    this.#tokens++;
     return this.string(at);
   }
 
@@ -212,27 +224,51 @@ export class JsonScanner {
       p = this.#digits(at, fractionStart);
       fractionDigits = p - fractionStart;
     }
-    let digits = integerDigits + fractionDigits;
-    const c = bytes[p];
-    if (c === 0x65 || c === 0x45) {
+    const hasExponent = ((bytes[p] ?? 0) | 0x20) === 0x65;
+    let exponent = 0;
+    if (hasExponent) {
       const sign = bytes[p + 1];
       const exponentStart = sign === PLUS || sign === MINUS ? p + 2 : p + 1;
       p = this.#digits(at, exponentStart);
-      let exponent = 0;
-      for (let q = exponentStart; q < p && exponent < EXPONENT_CAP; q++) {
+      for (let q = exponentStart; q < p && exponent <= NUMERIC.maxExponent; q++) {
         exponent = exponent * 10 + (bytes[q] ?? ZERO) - ZERO;
       }
+      if (exponent > NUMERIC.maxExponent)
+        this.fail(at, 'a number has an exponent that PostgreSQL cannot read');
       if (sign === MINUS) exponent = -exponent;
-      digits = Math.max(1, integerDigits + exponent) + Math.max(0, fractionDigits - exponent);
-      this.#expansion += Math.max(0, digits - (p - at));
+    } else if (integerDigits <= NUMERIC.maxIntegerDigits && fractionDigits <= NUMERIC.maxDecimals) return p;
+    const zeros = this.#leadingZeros(integerStart, integerDigits + fractionDigits);
+    const isZero = zeros === integerDigits + fractionDigits;
+    const writtenInteger = isZero ? 1 : Math.max(1, integerDigits + exponent - zeros);
+    const writtenDecimals = Math.max(0, fractionDigits - exponent);
+    if (writtenInteger > NUMERIC.maxIntegerDigits || writtenDecimals > NUMERIC.maxDecimals) {
+      const { maxIntegerDigits, maxDecimals } = NUMERIC;
+      this.fail(
+        at,
+        `a number has more than ${maxIntegerDigits} digits or ${maxDecimals} decimals once written out, which PostgreSQL cannot store`,
+      );
     }
-    if (digits > this.#limits.maxNumberDigits) {
-      this.fail(at, `a number has more than ${this.#limits.maxNumberDigits} digits once written out`);
+    if (hasExponent && writtenInteger + writtenDecimals > this.#limits.maxExpandedDigits) {
+      this.fail(
+        at,
+        `a number has more than ${this.#limits.maxExpandedDigits} digits once its exponent is written out`,
+      );
     }
+    this.#expansion += Math.max(0, writtenInteger + writtenDecimals - (p - at));
     if (this.#expansion > this.#limits.maxBytes - bytes.length) {
       this.fail(at, `the document exceeds ${this.#limits.maxBytes} bytes once its numbers are written out`);
     }
     return p;
+  }
+
+  /** How many of the `digits` digits from `start` on, with at most one point among them, are zeros at the beginning. */
+  #leadingZeros(start: number, digits: number): number {
+    let zeros = 0;
+    for (let p = start; zeros < digits; p++) {
+      if (this.#bytes[p] === ZERO) zeros++;
+      else if (this.#bytes[p] !== POINT) return zeros;
+    }
+    return zeros;
   }
 
   /** The position after the digits at `start`, of which there must be one or more. */
@@ -245,9 +281,8 @@ export class JsonScanner {
   }
 
   #checkDepth(at: number, depth: number): void {
-    if (depth > this.#limits.maxDepth) {
-      this.fail(at, `objects and arrays are nested more than ${this.#limits.maxDepth} deep`);
-    }
+    if (depth > this.#deepest) this.#deepest = depth;
+    if (depth > MAX_DEPTH) this.fail(at, `objects and arrays are nested more than ${MAX_DEPTH} deep`);
   }
 
   #unexpected(at: number, wanted: string): never {

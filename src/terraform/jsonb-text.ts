@@ -152,12 +152,21 @@ export function writeJsonbText(json: Buffer, write: (piece: Buffer) => void): vo
   new JsonbTextWriter(json).render(write);
 }
 
+/**
+ * Columns for a container that is being written: of an object, the rows of its keys from `first` to `end`, the one to
+ * be written next, and the position after the object. An array has {@link ARRAY} for its `end`.
+ */
+const FRAME = { first: 0, row: 1, end: 2, after: 3, width: 4 } as const;
+const ARRAY = -1;
+
 class JsonbTextWriter {
   readonly #json: Buffer;
   readonly #containers = new ContainerIndex();
   readonly #out = new PieceWriter();
   /** Where the keys of the objects that are being written stand, those of the innermost last. */
   readonly #keys = new OffsetTable(1);
+  /** The containers that are open, the innermost last. */
+  readonly #frames = new OffsetTable(FRAME.width);
   readonly #compareKeys = (a: number, b: number) => compareJsonbKeys(this.#json, a, b);
 
   constructor(json: Buffer) {
@@ -167,38 +176,29 @@ class JsonbTextWriter {
   render(write: (piece: Buffer) => void): void {
     this.#containers.read(this.#json);
     this.#out.begin(write);
-    this.#value(skipWhitespace(this.#json, 0));
+    this.#document();
     this.#out.end();
   }
 
-  /** Writes the value at `at` and returns the position after it, as the other methods do. */
-  #value(at: number): number {
-    const c = this.#json[at] ?? SPACE;
-    if (c === QUOTE) return this.#string(at);
-    if (c === OPEN_BRACE) return this.#object(at);
-    if (c === OPEN_BRACKET) return this.#array(at);
-    if (c <= NINE) return this.#number(at);
-    const end = endOfScalar(this.#json, at);
-    this.#out.copy(this.#json, at, end);
-    return end;
-  }
-
-  #array(at: number): number {
-    const json = this.#json;
-    this.#out.byte(OPEN_BRACKET);
-    let p = skipWhitespace(json, at + 1);
-    while (json[p] !== CLOSE_BRACKET) {
-      p = skipWhitespace(json, this.#value(p));
-      if (json[p] === COMMA) {
-        this.#separator(COMMA);
-        p = skipWhitespace(json, p + 1);
-      }
+  /** Not recursive: a document may be nested deeper than the runtime's stack. */
+  #document(): void {
+    let p = skipWhitespace(this.#json, 0);
+    while (p !== -1) {
+      const c = this.#json[p];
+      if (c === OPEN_BRACE) p = this.#openObject(p);
+      else if (c === OPEN_BRACKET) p = this.#openArray(p);
+      else p = this.#scalar(p);
+      p = this.#next(p);
     }
-    this.#out.byte(CLOSE_BRACKET);
-    return p + 1;
   }
 
-  #object(at: number): number {
+  #openArray(at: number): number {
+    this.#out.byte(OPEN_BRACKET);
+    this.#frames.set(this.#frames.add(), FRAME.end, ARRAY);
+    return at + 1;
+  }
+
+  #openObject(at: number): number {
     const json = this.#json;
     const keys = this.#keys;
     const first = keys.length;
@@ -209,20 +209,68 @@ class JsonbTextWriter {
       if (json[p] === COMMA) p = skipWhitespace(json, p + 1);
     }
     sortOffsets(keys, first, this.#compareKeys);
-    const end = keys.length;
     this.#out.byte(OPEN_BRACE);
-    for (let row = first; row < end; row++) {
-      const key = keys.get(row, 0);
-      if (row + 1 < end && this.#compareKeys(key, keys.get(row + 1, 0)) === 0) continue;
-      this.#string(key);
-      this.#separator(COLON);
-      this.#value(startOfMemberValue(json, key));
-      // The last of equal keys is the last row that has it, so that the last row is always written.
-      if (row + 1 < end) this.#separator(COMMA);
+    const frame = this.#frames.add();
+    this.#frames.set(frame, FRAME.first, first);
+    this.#frames.set(frame, FRAME.row, first);
+    this.#frames.set(frame, FRAME.end, keys.length);
+    this.#frames.set(frame, FRAME.after, p + 1);
+    return p;
+  }
+
+  /** Goes on after the value, or the opening, that ends at `at`: the position of the next value; -1 at the end. */
+  #next(at: number): number {
+    const json = this.#json;
+    const frames = this.#frames;
+    let p = at;
+    while (frames.length > 0) {
+      const frame = frames.length - 1;
+      if (frames.get(frame, FRAME.end) !== ARRAY) {
+        const value = this.#nextMember(frame);
+        if (value !== -1) return value;
+        this.#out.byte(CLOSE_BRACE);
+        p = frames.get(frame, FRAME.after);
+        this.#keys.truncate(frames.get(frame, FRAME.first));
+      } else {
+        p = skipWhitespace(json, p);
+        if (json[p] === COMMA) {
+          this.#separator(COMMA);
+          return skipWhitespace(json, p + 1);
+        }
+        if (json[p] !== CLOSE_BRACKET) return p;
+        this.#out.byte(CLOSE_BRACKET);
+        p += 1;
+      }
+      frames.truncate(frame);
     }
-    this.#out.byte(CLOSE_BRACE);
-    keys.truncate(first);
-    return p + 1;
+    return -1;
+  }
+
+  /** Writes the next key of an object, the last of equal ones; the position of its value, or -1 when all are written. */
+  #nextMember(frame: number): number {
+    const frames = this.#frames;
+    const keys = this.#keys;
+    const first = frames.get(frame, FRAME.row);
+    const end = frames.get(frame, FRAME.end);
+    if (first === end) return -1;
+    let row = first;
+    let key = keys.get(row, 0);
+    while (row + 1 < end && this.#compareKeys(key, keys.get(row + 1, 0)) === 0) key = keys.get(++row, 0);
+    if (first > frames.get(frame, FRAME.first)) this.#separator(COMMA);
+    frames.set(frame, FRAME.row, row + 1);
+    this.#string(key);
+    this.#separator(COLON);
+    return startOfMemberValue(this.#json, key);
+  }
+
+  /** Writes the value at `at`, which is no container, and returns the position after it. */
+  #scalar(at: number): number {
+    const c = this.#json[at] ?? SPACE;
+    if (c === QUOTE) return this.#string(at);
+    if (c <= NINE) return this.#number(at);
+    const end = endOfScalar(this.#json, at);
+    this.#out.copy(this.#json, at, end);
+    return end;
   }
 
   #separator(byte: number): void {

@@ -2,10 +2,11 @@
 export interface StateDocumentLimits {
   /** Size of the document in bytes, and of the same document with every number written out. */
   maxBytes: number;
-  /** Objects and arrays inside one another, the document itself being the first. */
-  maxDepth: number;
-  /** Digits of one number once written out without an exponent: `1e3` has four, `1.10` three. */
-  maxNumberDigits: number;
+  /**
+   * Digits of a number with an exponent, once it is written out without: `1e3` has four. Eight bytes can stand for a
+   * hundred thousand; a raw state that Kilolock gave out has no exponents.
+   */
+  maxExpandedDigits: number;
   /** Resources, instances and outputs together: a few bytes of text become a row each. */
   maxEntries: number;
   /** Entries of all the `dependencies` lists together. */
@@ -13,13 +14,25 @@ export interface StateDocumentLimits {
 }
 
 /**
- * The limits used when none are given. `maxBytes` is where jsonb itself ends (data model, trap 3). The
- * others stand far above any real state and far below what PostgreSQL, Go or this process could bear.
+ * The limits used when none are given. `maxBytes` is where jsonb itself ends (data model, trap 3); the others
+ * stand far above any real state and below what this process can bear.
  */
 export const DEFAULT_STATE_DOCUMENT_LIMITS: Readonly<StateDocumentLimits> = {
   maxBytes: 268_435_455,
-  maxDepth: 512,
-  maxNumberDigits: 1000,
+  maxExpandedDigits: 1000,
   maxEntries: 1_000_000,
   maxDependencies: 5_000_000,
 };
+
+/** Objects and arrays inside one another, the document itself being the first: where Go's decoder ends. */
+export const MAX_DEPTH = 10_000;
+
+/**
+ * How far PostgreSQL's `numeric` goes, in which jsonb keeps its numbers: digits before the decimal point and after
+ * it, once a number is written out without an exponent, and the exponent itself.
+ */
+export const NUMERIC = {
+  maxIntegerDigits: 131_072,
+  maxDecimals: 16_383,
+  maxExponent: 1_073_741_822,
+} as const;

@@ -1,5 +1,6 @@
 import { parseInt64 } from '../base/int64.ts';
 import { goQuote } from './go-quote.ts';
+import { endOfScalar } from './json-bytes.ts';
 
 /** How an instance is told from the others of its resource: `count` gives `int`, `for_each` `string`. */
 export type IndexKind = 'none' | 'int' | 'string';
@@ -12,14 +13,23 @@ export interface ResourceIndex {
 
 export const NO_INDEX: ResourceIndex = { kind: 'none', value: null };
 
+/** Enough for every int64 with its sign. */
+const MAX_INT64_LENGTH = 20;
+
+/** The value of the JSON token at `at` if it is an integer literal in the range of int64, else null. */
+export function integerAt(json: Buffer, at: number): bigint | null {
+  // Longer text is no such literal, and may be as long as the document.
+  const end = endOfScalar(json.subarray(at, at + MAX_INT64_LENGTH + 1), 0);
+  return parseInt64(json.toString('latin1', at, at + end));
+}
+
 /**
  * The index that Kilolock makes of a `for_each` key. A key that is an integer literal in the range of
- * int64 counts as an integer, so `"0"` and `0` are one address; `"007"` and `"1e3"` stay strings (data
- * model 3.4).
+ * int64 counts as an integer, so `"0"` and `0` are one address and `"-0"` is another; `"007"` and `"1e3"` stay
+ * strings (data model 3.4).
  */
 export function stringIndex(key: string): ResourceIndex {
-  const integer = parseInt64(key);
-  return integer === null ? { kind: 'string', value: key } : { kind: 'int', value: integer.toString() };
+  return { kind: parseInt64(key) === null ? 'string' : 'int', value: key };
 }
 
 /** The address of an instance as Kilolock writes it (data model 3.3). */

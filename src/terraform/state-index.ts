@@ -1,39 +1,56 @@
-import { parseInt64 } from '../base/int64.ts';
 import { UnsupportedStateDocumentError } from './errors.ts';
 import {
   BACKSLASH,
+  CLOSE_BRACKET,
   decodeString,
-  endOfScalar,
   endOfString,
   hasToken,
-  MINUS,
-  NINE,
   OPEN_BRACE,
   OPEN_BRACKET,
   QUOTE,
   skipWhitespace,
-  ZERO,
 } from './json-bytes.ts';
 import { JsonScanner } from './json-scanner.ts';
 import type { StateDocumentLimits } from './limits.ts';
 import { OffsetTable } from './offset-table.ts';
+import { integerAt } from './resource-address.ts';
 
 /** Columns of {@link StateIndex.outputs}. */
-export const OUTPUT = { name: 0, width: 1 } as const;
-/** Columns of {@link StateIndex.resources}. */
-export const RESOURCE = { mode: 0, type: 1, name: 2, provider: 3, module: 4, width: 5 } as const;
-/** Columns of {@link StateIndex.instances}. `resource` is a row number, the others positions. */
-export const INSTANCE = {
-  resource: 0,
-  indexKey: 1,
-  schemaVersion: 2,
-  attributes: 3,
-  attributesEnd: 4,
+export const OUTPUT = {
+  name: 0,
+  value: 1,
+  valueEnd: 2,
+  type: 3,
+  typeEnd: 4,
   sensitive: 5,
-  sensitiveEnd: 6,
-  dependencies: 7,
-  deposed: 8,
-  width: 9,
+  width: 6,
+} as const;
+/**
+ * Columns of {@link StateIndex.resources}. The instances of a resource are `count` rows from `first` on; `slots` are
+ * the rows it has taken so far.
+ */
+export const RESOURCE = {
+  mode: 0,
+  type: 1,
+  name: 2,
+  provider: 3,
+  module: 4,
+  first: 5,
+  count: 6,
+  slots: 7,
+  width: 8,
+} as const;
+/** Columns of {@link StateIndex.instances}. */
+export const INSTANCE = {
+  indexKey: 0,
+  schemaVersion: 1,
+  attributes: 2,
+  attributesEnd: 3,
+  sensitive: 4,
+  sensitiveEnd: 5,
+  dependencies: 6,
+  deposed: 7,
+  width: 8,
 } as const;
 
 /**
@@ -46,7 +63,17 @@ export interface StateIndex {
   readonly terraformVersion: string | null;
   readonly outputs: OffsetTable;
   readonly resources: OffsetTable;
+  /** How many rows of `resources` count. */
+  readonly resourceCount: number;
   readonly instances: OffsetTable;
+  /** Earlier lists of dependencies that the last one was read into, by row of `instances`, in their order. */
+  readonly earlierDependencies: ReadonlyMap<number, readonly number[]>;
+  /** Whether the outputs are reached by a key in another case, or of an output's members one is. */
+  readonly hasFoldedOutputs: boolean;
+  /** Objects and arrays open at once, at most. */
+  readonly depth: number;
+  /** Keys and values together. */
+  readonly tokens: number;
 }
 
 const ROOT_KEYS = tokens(
@@ -58,7 +85,7 @@ const ROOT_KEYS = tokens(
   'resources',
   'encrypted_data',
 );
-const OUTPUT_KEYS = tokens('sensitive');
+const OUTPUT_KEYS = tokens('value', 'type', 'sensitive');
 const RESOURCE_KEYS = tokens('mode', 'type', 'name', 'provider', 'module', 'instances');
 const INSTANCE_KEYS = tokens(
   'index_key',
@@ -66,6 +93,10 @@ const INSTANCE_KEYS = tokens(
   'attributes',
   'sensitive_attributes',
   'dependencies',
+  'private',
+  'create_before_destroy',
+  'status',
+  'tainted',
   'deposed',
 );
 
@@ -75,11 +106,18 @@ function tokens<Name extends string>(...names: Name[]): ReadonlyMap<Name, Buffer
 
 /** What PostgreSQL's uuid input takes: any case, a hyphen after any four digits, braces. */
 const UUID = /^(?:[0-9a-f]{4}(?:-?[0-9a-f]{4}){7}|\{[0-9a-f]{4}(?:-?[0-9a-f]{4}){7}\})$/i;
-const INT32_MAX = 2n ** 31n - 1n;
 
 /**
- * Scans the whole document once, checking its grammar everywhere and its shape where Kilolock reads it
- * (data model 2.10, 3.2 and 3.4).
+ * Scans the whole document once, checking its grammar everywhere and its types where Kilolock reads it
+ * (data model 2.10, 3.2 and 3.4), and finds what Go's `encoding/json` would find in it:
+ *
+ * - a key in another case is the same key, and keys take effect in the order of the document;
+ * - null leaves a string, a number, a boolean or an object as it was, empties a list or a map, and is a value of its
+ *   own where Kilolock keeps the JSON as it stands (attributes, output values);
+ * - a second list is read into the elements of the first, those that an earlier, longer list left behind included; a
+ *   second map is added to the first, its entries replacing those of one name.
+ *
+ * What hangs on the whole rather than on one value, such as the range of an index key, is the reader's to check.
  *
  * @throws UnsupportedStateDocumentError
  */
@@ -94,8 +132,14 @@ class StateIndexer {
   readonly #outputs = new OffsetTable(OUTPUT.width);
   readonly #resources = new OffsetTable(RESOURCE.width);
   readonly #instances = new OffsetTable(INSTANCE.width);
-  /** Start of each root value, by key; the last of several. */
+  readonly #earlierDependencies = new Map<number, number[]>();
+  /** Start of the value that counts, by root key. */
   readonly #root = new Map<string, number>();
+  #resourceCount = 0;
+  #hasFoldedOutputs = false;
+  /** Whether the key last looked up was a known one in another case. */
+  #wasFolded = false;
+  #entries = 0;
   #dependencies = 0;
 
   constructor(bytes: Buffer, limits: StateDocumentLimits) {
@@ -120,83 +164,156 @@ class StateIndexer {
       terraformVersion: this.#rootString('terraform_version'),
       outputs: this.#outputs,
       resources: this.#resources,
+      resourceCount: this.#resourceCount,
       instances: this.#instances,
+      earlierDependencies: this.#earlierDependencies,
+      hasFoldedOutputs: this.#hasFoldedOutputs,
+      depth: this.#scanner.deepest,
+      tokens: this.#scanner.tokens,
     };
   }
 
   #rootMember(keyStart: number, keyEnd: number, at: number): number {
     const key = this.#key(keyStart, keyEnd, ROOT_KEYS);
-    if (key !== null) this.#root.set(key, at);
-    if (key === 'resources') {
-      this.#resources.truncate(0);
-      this.#instances.truncate(0);
-      return this.#array(at, 2, 'resources', (start) => this.#resource(start));
+    switch (key) {
+      case 'resources':
+        return this.#resourceList(at);
+      case 'outputs':
+        this.#hasFoldedOutputs ||= this.#wasFolded;
+        return this.#outputMap(at);
+      case 'version':
+        if (!this.#isNull(at) && this.#integer(at) === null) this.#refuseVersion(at);
+        break;
+      case 'serial':
+        this.#checkInteger(key, at);
+        break;
+      case 'terraform_version':
+      case 'lineage':
+        this.#checkString(key, at);
     }
-    if (key === 'outputs') {
-      this.#outputs.truncate(0);
-      if (this.#isNull(at)) return this.#scanner.value(at, 1);
-      this.#expect(at, OPEN_BRACE, '"outputs" must be an object');
-      return this.#scanner.object(at, 2, (nameStart, _nameEnd, start) => this.#output(nameStart, start));
-    }
+    if (key !== null && !this.#isNull(at)) this.#root.set(key, at);
     return this.#scanner.value(at, 1);
   }
 
+  #outputMap(at: number): number {
+    if (this.#isNull(at)) {
+      this.#outputs.truncate(0);
+      return this.#scanner.value(at, 1);
+    }
+    this.#expect(at, OPEN_BRACE, '"outputs" must be an object');
+    return this.#scanner.object(at, 2, (nameStart, _nameEnd, start) => this.#output(nameStart, start));
+  }
+
   #output(nameStart: number, at: number): number {
-    this.#expect(at, OPEN_BRACE, 'an output must be an object');
-    const row = this.#entry(this.#outputs, at);
+    this.#countEntries(1, at);
+    const row = this.#outputs.add();
     this.#outputs.set(row, OUTPUT.name, nameStart);
+    if (this.#isNull(at)) return this.#scanner.value(at, 2);
+    this.#expect(at, OPEN_BRACE, 'an output must be an object');
     return this.#scanner.object(at, 3, (keyStart, keyEnd, start) => {
       const key = this.#key(keyStart, keyEnd, OUTPUT_KEYS);
+      this.#hasFoldedOutputs ||= this.#wasFolded;
       const end = this.#scanner.value(start, 3);
-      if (key === 'sensitive') this.#checkBoolean(start);
+      if (key === 'value') {
+        this.#outputs.set(row, OUTPUT.value, start);
+        this.#outputs.set(row, OUTPUT.valueEnd, end);
+      } else if (key === 'type') {
+        this.#outputs.set(row, OUTPUT.type, start);
+        this.#outputs.set(row, OUTPUT.typeEnd, end);
+      } else if (key === 'sensitive' && !this.#isNull(start)) {
+        this.#outputs.set(row, OUTPUT.sensitive, this.#boolean(key, start) ? start : 0);
+      }
       return end;
     });
   }
 
-  #resource(at: number): number {
-    this.#expect(at, OPEN_BRACE, 'a resource must be an object');
+  #resourceList(at: number): number {
+    if (this.#isEmptyList(at, 'resources')) {
+      this.#resources.truncate(0);
+      this.#resourceCount = 0;
+      return this.#scanner.value(at, 1);
+    }
+    let count = 0;
+    const end = this.#scanner.array(at, 2, (start) => this.#resource(count++, start));
+    this.#resourceCount = count;
+    return end;
+  }
+
+  #resource(row: number, at: number): number {
+    this.#countEntries(1, at);
     const table = this.#resources;
-    const row = this.#entry(table, at);
-    const firstInstance = this.#instances.length;
-    const end = this.#scanner.object(at, 3, (keyStart, keyEnd, start) => {
+    if (row === table.length) table.add();
+    if (this.#isNull(at)) return this.#scanner.value(at, 2);
+    this.#expect(at, OPEN_BRACE, 'a resource must be an object');
+    return this.#scanner.object(at, 3, (keyStart, keyEnd, start) => {
       const key = this.#key(keyStart, keyEnd, RESOURCE_KEYS);
       switch (key) {
         case 'instances':
-          this.#instances.truncate(firstInstance);
-          return this.#array(start, 4, 'instances', (instance) => this.#instance(instance, row));
+          return this.#instanceList(row, start);
         case 'mode':
         case 'type':
         case 'name':
         case 'provider':
         case 'module':
-          table.set(row, RESOURCE[key], this.#isNull(start) ? 0 : start);
-          if (!this.#isNull(start)) this.#expect(start, QUOTE, `"${key}" must be a string`);
+          this.#checkString(key, start);
+          if (!this.#isNull(start)) table.set(row, RESOURCE[key], start);
       }
       return this.#scanner.value(start, 3);
     });
-    this.#checkMode(at, table.get(row, RESOURCE.mode));
+  }
+
+  #instanceList(resource: number, at: number): number {
+    const table = this.#resources;
+    if (this.#isEmptyList(at, 'instances')) {
+      table.set(resource, RESOURCE.count, 0);
+      table.set(resource, RESOURCE.slots, 0);
+      return this.#scanner.value(at, 3);
+    }
+    let count = 0;
+    const end = this.#scanner.array(at, 4, (start) => {
+      this.#countEntries(1, start);
+      return this.#instance(this.#instanceSlot(resource, count++, start), start);
+    });
+    table.set(resource, RESOURCE.count, count);
     return end;
   }
 
-  #checkMode(resource: number, at: number): void {
-    if (at === 0) this.#scanner.fail(resource, 'a resource has no "mode"');
-    const mode = this.#text(at);
-    if (mode !== 'managed' && mode !== 'data') {
-      this.#scanner.fail(at, 'the mode of a resource must be "managed" or "data"');
+  /** The row of an instance: the one an earlier list of the same resource has taken for that place, or a new one. */
+  #instanceSlot(resource: number, place: number, at: number): number {
+    const table = this.#resources;
+    const slots = table.get(resource, RESOURCE.slots);
+    if (place < slots) return table.get(resource, RESOURCE.first) + place;
+    if (slots === 0) table.set(resource, RESOURCE.first, this.#instances.length);
+    else if (table.get(resource, RESOURCE.first) + slots !== this.#instances.length) {
+      this.#countEntries(slots, at);
+      this.#moveToEnd(resource, slots);
+    }
+    table.set(resource, RESOURCE.slots, place + 1);
+    return this.#instances.add();
+  }
+
+  /** Rows of other resources follow those of `resource`, which needs one more in a line with its own. */
+  #moveToEnd(resource: number, slots: number): void {
+    const instances = this.#instances;
+    const from = this.#resources.get(resource, RESOURCE.first);
+    this.#resources.set(resource, RESOURCE.first, instances.length);
+    for (let slot = 0; slot < slots; slot++) {
+      const row = instances.add();
+      for (let column = 0; column < INSTANCE.width; column++) {
+        instances.set(row, column, instances.get(from + slot, column));
+      }
+      const earlier = this.#earlierDependencies.get(from + slot);
+      if (earlier !== undefined) this.#earlierDependencies.set(row, earlier);
     }
   }
 
-  #instance(at: number, resource: number): number {
-    this.#expect(at, OPEN_BRACE, 'an instance must be an object');
+  #instance(row: number, at: number): number {
     const table = this.#instances;
-    const row = this.#entry(table, at);
-    table.set(row, INSTANCE.resource, resource);
+    if (this.#isNull(at)) return this.#scanner.value(at, 4);
+    this.#expect(at, OPEN_BRACE, 'an instance must be an object');
     return this.#scanner.object(at, 5, (keyStart, keyEnd, start) => {
       const key = this.#key(keyStart, keyEnd, INSTANCE_KEYS);
-      if (key === 'dependencies') {
-        table.set(row, INSTANCE.dependencies, this.#isNull(start) ? 0 : start);
-        return this.#array(start, 6, 'dependencies', (element) => this.#dependency(element));
-      }
+      if (key === 'dependencies') return this.#dependencyList(row, start);
       const end = this.#scanner.value(start, 5);
       switch (key) {
         case 'attributes':
@@ -208,42 +325,52 @@ class StateIndexer {
           table.set(row, INSTANCE.sensitiveEnd, end);
           break;
         case 'index_key':
-          this.#checkIndexKey(start, end);
           table.set(row, INSTANCE.indexKey, this.#isNull(start) ? 0 : start);
           break;
         case 'schema_version':
-          this.#checkSchemaVersion(start, end);
-          table.set(row, INSTANCE.schemaVersion, this.#isNull(start) ? 0 : start);
+          this.#checkInteger(key, start);
+          if (!this.#isNull(start)) table.set(row, INSTANCE.schemaVersion, start);
+          break;
+        case 'private':
+        case 'status':
+          this.#checkString(key, start);
+          break;
+        case 'create_before_destroy':
+        case 'tainted':
+          if (!this.#isNull(start)) this.#boolean(key, start);
           break;
         case 'deposed':
-          table.set(row, INSTANCE.deposed, this.#isNull(start) || end === start + 2 ? 0 : start);
+          // No member that Kilolock knows; Terraform marks with it an object that waits to be destroyed.
+          if (!this.#wasFolded) table.set(row, INSTANCE.deposed, this.#isMark(start, end) ? start : 0);
       }
       return end;
     });
   }
 
+  #dependencyList(row: number, at: number): number {
+    const table = this.#instances;
+    const earlier = table.get(row, INSTANCE.dependencies);
+    if (this.#isEmptyList(at, 'dependencies')) {
+      table.set(row, INSTANCE.dependencies, 0);
+      this.#earlierDependencies.delete(row);
+      return this.#scanner.value(at, 5);
+    }
+    if (earlier !== 0) {
+      const lists = this.#earlierDependencies.get(row) ?? [];
+      lists.push(earlier);
+      this.#earlierDependencies.set(row, lists);
+    }
+    table.set(row, INSTANCE.dependencies, at);
+    return this.#scanner.array(at, 6, (element) => this.#dependency(element));
+  }
+
   #dependency(at: number): number {
-    this.#expect(at, QUOTE, 'a dependency must be a string');
     if (++this.#dependencies > this.#limits.maxDependencies) {
       this.#scanner.fail(at, `the document has more than ${this.#limits.maxDependencies} dependencies`);
     }
+    if (this.#isNull(at)) return this.#scanner.value(at, 6);
+    this.#expect(at, QUOTE, 'a dependency must be a string');
     return this.#scanner.string(at);
-  }
-
-  #checkIndexKey(start: number, end: number): void {
-    if (this.#isNull(start) || this.#bytes[start] === QUOTE) return;
-    if (!this.#isNumber(start)) this.#scanner.fail(start, '"index_key" must be an integer or a string');
-    if (parseInt64(this.#bytes.toString('latin1', start, end)) === null) {
-      this.#scanner.fail(start, '"index_key" is a number, but not an integer of 64 bits');
-    }
-  }
-
-  #checkSchemaVersion(start: number, end: number): void {
-    if (this.#isNull(start)) return;
-    const version = parseInt64(this.#bytes.toString('latin1', start, end));
-    if (version === null || version > INT32_MAX || version < -INT32_MAX - 1n) {
-      this.#scanner.fail(start, '"schema_version" must be an integer of 32 bits');
-    }
   }
 
   #checkVersion(): void {
@@ -256,18 +383,16 @@ class StateIndexer {
           : 'it has no "version"',
       );
     }
-    if (this.#bytes.toString('latin1', at, endOfScalar(this.#bytes, at)) !== '4') {
-      this.#scanner.fail(at, 'only version 4 of the state format is supported');
-    }
+    if (this.#integer(at) !== 4n) this.#refuseVersion(at);
+  }
+
+  #refuseVersion(at: number): never {
+    return this.#scanner.fail(at, 'only version 4 of the state format is supported');
   }
 
   #serial(): bigint {
     const at = this.#root.get('serial');
-    if (at === undefined) throw new UnsupportedStateDocumentError('$', 'it has no "serial"');
-    const text = this.#bytes.toString('latin1', at, endOfScalar(this.#bytes, at));
-    const serial = text.startsWith('-') ? null : parseInt64(text);
-    if (serial === null) this.#scanner.fail(at, '"serial" must be an integer from 0 to 9223372036854775807');
-    return serial;
+    return at === undefined ? 0n : (this.#integer(at) ?? 0n);
   }
 
   #lineage(): string {
@@ -281,35 +406,29 @@ class StateIndexer {
   /** A string of the document itself; null when it is absent or JSON null. */
   #rootString(key: string): string | null {
     const at = this.#root.get(key);
-    if (at === undefined || this.#isNull(at)) return null;
-    this.#expect(at, QUOTE, `"${key}" must be a string`);
-    return this.#text(at);
+    return at === undefined ? null : decodeString(this.#bytes, at, endOfString(this.#bytes, at));
   }
 
-  /** An array of the structure, for which Go takes null as well. */
-  #array(at: number, depth: number, key: string, onElement: (start: number) => number): number {
-    if (this.#isNull(at)) return this.#scanner.value(at, depth - 1);
+  /** Whether a list of the structure is null or has no element: either makes Go begin with new elements. */
+  #isEmptyList(at: number, key: string): boolean {
+    if (this.#isNull(at)) return true;
     this.#expect(at, OPEN_BRACKET, `"${key}" must be an array`);
-    return this.#scanner.array(at, depth, onElement);
+    return this.#bytes[skipWhitespace(this.#bytes, at + 1)] === CLOSE_BRACKET;
   }
 
-  /** A new row, unless the document already has as many as it may. */
-  #entry(table: OffsetTable, at: number): number {
-    if (this.#outputs.length + this.#resources.length + this.#instances.length >= this.#limits.maxEntries) {
+  #countEntries(entries: number, at: number): void {
+    this.#entries += entries;
+    if (this.#entries > this.#limits.maxEntries) {
       this.#scanner.fail(
         at,
         `the document has more than ${this.#limits.maxEntries} resources, instances and outputs`,
       );
     }
-    return table.add();
   }
 
-  /**
-   * The key's name if it is one of those known, else null. Go matches keys without regard to case and jsonb
-   * keeps both spellings, so which of `serial` and `Serial` counts depends on the reader: such a twin is
-   * refused.
-   */
+  /** The key's name if it is one of those known, in whatever case, else null. */
   #key<Name extends string>(start: number, end: number, known: ReadonlyMap<Name, Buffer>): Name | null {
+    this.#wasFolded = false;
     for (const [name, token] of known) {
       if (token.length === end - start && hasToken(this.#bytes, start, token)) return name;
     }
@@ -317,10 +436,9 @@ class StateIndexer {
     const key = decodeString(this.#bytes, start, end);
     const folded = foldCase(key);
     for (const name of known.keys()) {
-      if (key === name) return name;
-      if (folded === name) {
-        this.#scanner.fail(start, `a key differs from "${name}" only in the case of its letters`);
-      }
+      if (folded !== name) continue;
+      this.#wasFolded = key !== name;
+      return name;
     }
     return null;
   }
@@ -338,23 +456,34 @@ class StateIndexer {
     if (this.#bytes[at] !== byte) this.#scanner.fail(at, reason);
   }
 
-  #checkBoolean(at: number): void {
-    if (!this.#isNull(at) && this.#bytes[at] !== 0x74 && this.#bytes[at] !== 0x66) {
-      this.#scanner.fail(at, '"sensitive" must be true or false');
+  #checkString(key: string, at: number): void {
+    if (!this.#isNull(at)) this.#expect(at, QUOTE, `"${key}" must be a string`);
+  }
+
+  #checkInteger(key: string, at: number): void {
+    if (!this.#isNull(at) && this.#integer(at) === null) {
+      this.#scanner.fail(at, `"${key}" must be an integer of 64 bits`);
     }
+  }
+
+  /** The integer at `at`; null for anything else. */
+  #integer(at: number): bigint | null {
+    return integerAt(this.#bytes, at);
+  }
+
+  #boolean(key: string, at: number): boolean {
+    const isTrue = this.#bytes[at] === 0x74;
+    if (!isTrue && this.#bytes[at] !== 0x66) this.#scanner.fail(at, `"${key}" must be true or false`);
+    return isTrue;
+  }
+
+  /** Whether a value is there and is not the empty string. */
+  #isMark(start: number, end: number): boolean {
+    return !this.#isNull(start) && end > start + 2;
   }
 
   #isNull(at: number): boolean {
     return this.#bytes[at] === 0x6e;
-  }
-
-  #isNumber(at: number): boolean {
-    const c = this.#bytes[at] ?? 0;
-    return c === MINUS || (c >= ZERO && c <= NINE);
-  }
-
-  #text(at: number): string {
-    return decodeString(this.#bytes, at, endOfString(this.#bytes, at));
   }
 }
 

@@ -29,6 +29,11 @@ const KEY_VALUE = Buffer.from('"value"');
 /** Containers around `attributes` in a state file: document, resources, resource, instances, instance. */
 const DEPTH = 5;
 const NOTHING = Buffer.alloc(0);
+/**
+ * Deeper values are left as they are spelled: no provider's schema is nested like that, and the indentation alone would
+ * be thousands of times the text.
+ */
+const MAX_LAID_OUT_DEPTH = 500;
 /** U+2028 and U+2029 are E2 80 A8 and E2 80 A9. */
 const LEAD_OF_U2028 = 0xe2;
 
@@ -53,6 +58,8 @@ const SPECIAL = Uint8Array.from({ length: 256 }, (_, byte) =>
  *   expression under `type`, and a `value` that conforms to it. Inside it every type is known, so that no
  *   such wrapper occurs again.
  *
+ * A value nested more than {@link MAX_LAID_OUT_DEPTH} deep is written as it is spelled.
+ *
  * One object serves any number of values, one after the other; a value of any size costs one buffer.
  */
 export class TerraformLayout {
@@ -67,6 +74,10 @@ export class TerraformLayout {
   render(json: Buffer, write: (piece: Buffer) => void): void {
     this.#json = json;
     this.#containers.read(json);
+    if (this.#containers.depth > MAX_LAID_OUT_DEPTH) {
+      write(json);
+      return;
+    }
     this.#out.begin(write);
     this.#value(skipWhitespace(json, 0), DEPTH, true);
     this.#out.end();

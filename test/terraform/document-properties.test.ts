@@ -68,7 +68,7 @@ describe('any JSON value in any spelling', () => {
         const document = readStateDocument(
           Buffer.from(
             stateText(
-              `{"attributes":${text} ,"private": ${text},"sensitive_attributes": ${other.text}}`,
+              `{"attributes":${text} ,"deposed": ${text},"sensitive_attributes": ${other.text}}`,
               `, "outputs": {"o": {"value":${other.text},"type": ${text}}}, "unknown": ${text}`,
             ),
           ),
@@ -180,7 +180,7 @@ describe('damage', () => {
 
   function isAccepted(text: string): boolean {
     try {
-      readStateDocument(Buffer.from(text), { ...DEFAULT_STATE_DOCUMENT_LIMITS, maxNumberDigits: 100_000 });
+      readStateDocument(Buffer.from(text), { ...DEFAULT_STATE_DOCUMENT_LIMITS, maxExpandedDigits: 100_000 });
       return true;
     } catch (error) {
       if (error instanceof UnsupportedStateDocumentError) return false;

@@ -52,7 +52,7 @@ describe('what a document says of itself', () => {
     expect(read('{"version": 4, "serial": 0}').lineage).toBe('');
   });
 
-  test('of duplicate keys the last counts, and its parts replace those of the first', () => {
+  test('of duplicate keys the last counts, and lists are read into the elements of the first', () => {
     const document = read(
       `{"version": 3, "serial": 1, "resources": [${resourceText('{}', '{}')}],
         "outputs": {"a": {"value": 1}, "a": {"value": 2}},
@@ -86,6 +86,7 @@ describe('resource instances', () => {
       schemaVersion: 2,
       dependencies: ['x.y', 'a.b'],
       deposed: false,
+      place: { resource: 0, instance: 0 },
     });
     expect(attributes.toString()).toBe('{ "a" : 1.10 }');
     expect(sensitivePaths.toString()).toBe('[ ]');
@@ -189,10 +190,8 @@ describe('refused, naming the path', () => {
     ['no version', '{"serial": 1}', '$', 'no "version"'],
     ['version 4.0', '{"version": 4.0, "serial": 1}', '$.version', 'only version 4'],
     ['version "4"', '{"version": "4", "serial": 1}', '$.version', 'only version 4'],
-    ['no serial', '{"version": 4}', '$', 'no "serial"'],
     ['serial 1.0', '{"version": 4, "serial": 1.0}', '$.serial', 'must be an integer'],
     ['serial "7"', '{"version": 4, "serial": "7"}', '$.serial', 'must be an integer'],
-    ['serial -1', '{"version": 4, "serial": -1}', '$.serial', 'must be an integer'],
     ['serial 2^63', '{"version": 4, "serial": 9223372036854775808}', '$.serial', 'must be an integer'],
     ['lineage 7', '{"version": 4, "serial": 1, "lineage": 7}', '$.lineage', 'must be a string'],
     [
@@ -202,12 +201,6 @@ describe('refused, naming the path', () => {
       'uuid',
     ],
     ['resources {}', '{"version": 4, "serial": 1, "resources": {}}', '$.resources', 'must be an array'],
-    [
-      'a resource null',
-      '{"version": 4, "serial": 1, "resources": [null]}',
-      '$.resources[0]',
-      'must be an object',
-    ],
     ['outputs []', '{"version": 4, "serial": 1, "outputs": []}', '$.outputs', 'must be an object'],
     [
       'an output 1',
@@ -221,10 +214,15 @@ describe('refused, naming the path', () => {
       '$.outputs["o"].sensitive',
       'true or false',
     ],
-    ['no mode', '{"version": 4, "serial": 1, "resources": [{"type": "t"}]}', '$.resources[0]', 'no "mode"'],
+    [
+      'no mode',
+      '{"version": 4, "serial": 1, "resources": [{"type": "t", "instances": [{}]}]}',
+      '$.resources[0]',
+      'no "mode"',
+    ],
     [
       'another mode',
-      '{"version": 4, "serial": 1, "resources": [{"mode": "ephemeral"}]}',
+      '{"version": 4, "serial": 1, "resources": [{"mode": "ephemeral", "instances": [{}]}]}',
       '$.resources[0].mode',
       '"managed" or "data"',
     ],
@@ -257,7 +255,7 @@ describe('refused, naming the path', () => {
       'index_key true',
       stateText('{"index_key": true}'),
       '$.resources[0].instances[0].index_key',
-      'an integer or a string',
+      'integer of 64 bits or a string',
     ],
     [
       'schema_version 2^31',
@@ -270,14 +268,6 @@ describe('refused, naming the path', () => {
       stateText('{"dependencies": ["a.b", 1]}'),
       '$.resources[0].instances[0].dependencies[1]',
       'must be a string',
-    ],
-    ['a key in capitals', '{"version": 4, "serial": 1, "Serial": 2}', '$', 'differs from "serial"'],
-    ['a key with a long s', '{"version": 4, "ſerial": 1}', '$', 'differs from "serial"'],
-    [
-      'such a key in an instance',
-      stateText('{"Attributes": {}}'),
-      '$.resources[0].instances[0]',
-      'differs from "attributes"',
     ],
     ['a byte order mark', '\ufeff{"version": 4, "serial": 1}', '$', 'byte order mark'],
     ['something after the document', '{"version": 4, "serial": 1} {}', '$', 'follows the document'],
@@ -345,9 +335,9 @@ describe('limits', () => {
   const withNumber = (number: string) => stateText(`{"attributes": {"n": ${number}}}`);
 
   test('of depth count the document as the first, and hold at any depth of recursion', () => {
-    expect(onlyInstance(stateText(`{"attributes": ${nested(507)}}`)).attributes).toHaveLength(1014);
-    expect(refusal(stateText(`{"attributes": ${nested(508)}}`)).reason).toContain('512 deep');
-    expect(refusal(stateText(`{"attributes": ${'['.repeat(1_000_000)}`)).reason).toContain('512 deep');
+    expect(onlyInstance(stateText(`{"attributes": ${nested(9995)}}`)).attributes).toHaveLength(19_990);
+    expect(refusal(stateText(`{"attributes": ${nested(9996)}}`)).reason).toContain('10000 deep');
+    expect(refusal(stateText(`{"attributes": ${'['.repeat(1_000_000)}`)).reason).toContain('10000 deep');
   });
 
   test.each(['-0', '1.10', '18446744073709551615', '1e3', '1E-3', '0.1', '1e999', '1e-999'])(
@@ -357,14 +347,14 @@ describe('limits', () => {
     },
   );
 
-  test.each(['1e130000', '1e1000', '1e-1000', '1e99999999999999999999'])('of digits stop %s', (number) => {
+  test.each(['1e130000', '1e1000', '1e-1000', '-0.1e1001'])('of digits stop %s', (number) => {
     expect(refusal(withNumber(number)).reason).toContain('1000 digits');
   });
 
-  test('of digits count those written out as well', () => {
-    for (const digits of ['1'.repeat(1000), `0.${'1'.repeat(999)}`]) {
+  test('of digits are those of numeric for a number that is spelled without an exponent', () => {
+    for (const digits of ['1'.repeat(131_072), `0.${'1'.repeat(16_383)}`]) {
       expect(() => read(withNumber(digits))).not.toThrow();
-      expect(refusal(withNumber(`${digits}1`)).reason).toContain('1000 digits');
+      expect(refusal(withNumber(`${digits}1`)).reason).toContain('which PostgreSQL cannot store');
     }
   });
 
@@ -409,7 +399,9 @@ describe('what a refusal shows', () => {
       );
     }
     expect(
-      refusal(`{"version": 4, "serial": 1, "resources": [{"mode": "${VALUE_THAT_MUST_NOT_LEAK}"}]}`).message,
+      refusal(
+        `{"version": 4, "serial": 1, "resources": [{"mode": "${VALUE_THAT_MUST_NOT_LEAK}", "instances": [{}]}]}`,
+      ).message,
     ).not.toContain(VALUE_THAT_MUST_NOT_LEAK);
   });
 
