@@ -21,7 +21,7 @@ export interface ArchivedState {
   /** Serial of the current version, which need not be the highest. */
   currentSerial: bigint;
   currentVersionId: string;
-  /** Lock policy of the source. A destination applies its own. */
+  /** Lock policy of the source. A destination keeps it unless its environment prescribes one. */
   exclusiveLocks: boolean;
   coexistenceMode: 'warn' | 'strict';
 }

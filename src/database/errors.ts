@@ -84,6 +84,7 @@ const INSUFFICIENT_RESOURCES = '53';
 const INSUFFICIENT_PRIVILEGE = '42501';
 const READ_ONLY_SQL_TRANSACTION = '25006';
 const UNIQUE_VIOLATION = '23505';
+const INTERNAL_ERROR = 'XX000';
 const DUPLICATE_DATABASE = '42P04';
 
 function hasCode(error: unknown, code: string): error is pg.DatabaseError {
@@ -103,12 +104,33 @@ export function isUniqueViolation(error: unknown, constraint?: string): error is
   return hasCode(error, UNIQUE_VIOLATION) && (constraint === undefined || error.constraint === constraint);
 }
 
+/** PostgreSQL's refusal of a value. */
+export type UnstorableValueError = pg.DatabaseError;
+
 /**
  * Whether `error` says that a value is not one PostgreSQL can hold: class 22, such as a NUL in a text, a number out of range
- * or text that is no JSON, or class 54, such as a jsonb container beyond 256 MiB.
+ * or text that is no JSON; class 54, such as a jsonb container beyond 256 MiB or a key too long for an index; or more
+ * memory for one value than it allocates at all, which has no code of its own.
  */
-export function isUnstorableValue(error: unknown): error is pg.DatabaseError {
-  return error instanceof pg.DatabaseError && /^(22|54)/.test(error.code ?? '');
+export function isUnstorableValue(error: unknown): error is UnstorableValueError {
+  if (!(error instanceof pg.DatabaseError)) return false;
+  return (
+    /^(22|54)/.test(error.code ?? '') ||
+    (error.code === INTERNAL_ERROR && error.message.startsWith('invalid memory alloc request size'))
+  );
+}
+
+/** What PostgreSQL says of a value it refused, without the value itself: messages of class 22 may quote it. */
+export function refusalText({ code, message }: UnstorableValueError): string {
+  return /^22/.test(code ?? '')
+    ? `PostgreSQL cannot hold a value (SQLSTATE ${code})`
+    : `PostgreSQL says: ${message}`;
+}
+
+/** The row, counted from 0, that PostgreSQL was copying into a table when it refused it; null when it says none. */
+export function copiedRow({ where }: pg.DatabaseError): { table: string; row: number } | null {
+  const [, table, line] = /^COPY (\w+), line (\d+)/m.exec(where ?? '') ?? [];
+  return table === undefined ? null : { table, row: Number(line) - 1 };
 }
 
 /**

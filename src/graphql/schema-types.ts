@@ -725,14 +725,18 @@ export type StateArchiveWarning = {
 
 /** The stable codes of warnings. */
 export type StateArchiveWarningCode =
+  /** A document holds several instances of one address. */
+  | 'ADDRESS_REPEATED'
   /** The archive has an attestation, and its signature was not checked. */
   | 'ATTESTATION_NOT_VERIFIED'
   /** The current version does not have the highest serial. */
   | 'CURRENT_IS_NOT_LAST'
-  /** A document holds a deposed object beside the current one of the same address. */
+  /** A document holds a deposed object, which shares its address with the current one if there is one. */
   | 'DEPOSED_INSTANCE'
   /** A document states another lineage than the state's. Both are kept. */
   | 'LINEAGE_MISMATCH'
+  /** The restored state has other locks than the archived one. */
+  | 'LOCK_POLICY_CHANGED'
   /** Some raw states are kept in the spelling of PostgreSQL's jsonb, which is not the archive's. */
   | 'RAW_STATES_NORMALISED'
   /** Some resource spans keep a hash of another spelling than Terraform's, as Kilolock recorded it. */

@@ -131,7 +131,7 @@ async function runImport(
   const noteProgress = ({ versions, bytes }: { versions: number; bytes: bigint }) =>
     report({ versionsDone: BigInt(versions), bytesDone: bytes });
   const plan = await planRestore(
-    database.for('read'),
+    database,
     {
       archivePath: file.path,
       limits,

@@ -5,13 +5,19 @@ import { ARCHIVE_FORMAT } from '../archive/format.ts';
 import type { ArchivedEvent, ArchivedVersion } from '../archive/model.ts';
 import { type DatabaseSession, inTransaction, type KilolockDatabase } from '../database/connection.ts';
 import { type CopyValue, copyIntoTable } from '../database/copy.ts';
-import { isLockTimeout, isUniqueViolation, isUnstorableValue } from '../database/errors.ts';
+import {
+  copiedRow,
+  isLockTimeout,
+  isUniqueViolation,
+  isUnstorableValue,
+  refusalText,
+  type UnstorableValueError,
+} from '../database/errors.ts';
 import { digestHistory, readHistories, recordMissingDigests } from '../history/history.ts';
-import { readStateDocument } from '../terraform/document.ts';
 import { alreadyExists } from './destination.ts';
 import { RestoreRefusedError } from './errors.ts';
 import { rewriteEventPayload } from './event-payload.ts';
-import { deriveOutputs } from './outputs.ts';
+import { deriveOutputs, insertOutputRows, type VersionOutputs } from './outputs.ts';
 import type { ReplacedState } from './overwrite.ts';
 import { type Claimant, claimPlace } from './placement.ts';
 import type { RestorePlan } from './plan.ts';
@@ -20,6 +26,7 @@ import { nameForRecord } from './report.ts';
 import { insertResourceRows, type ResourceRow } from './resource-rows.ts';
 import { archiveMembers, readRawState } from './restore-request.ts';
 import { spansOf } from './span-rows.ts';
+import { rawStateOf, readKeptDocument, unsupportedDocument } from './supported-document.ts';
 
 /** On whose behalf a history is restored, for the record. The version mapping is kept under the operation's id. */
 export interface RestoreRecord extends Claimant {
@@ -50,8 +57,8 @@ export class RestoreProofError extends Error {
  * kept. Before the commit the history's digest is computed again from the inserted rows and must be the one the plan foresaw: the archive's own,
  * unless it holds raw states in a spelling that jsonb does not keep.
  *
- * @throws RestoreRefusedError when the destination was taken meanwhile.
- * @throws ArchiveError ARCHIVE_INCONSISTENT when PostgreSQL refuses a value.
+ * @throws RestoreRefusedError when the destination was taken meanwhile, or PostgreSQL refuses what a raw state holds.
+ * @throws ArchiveError ARCHIVE_INCONSISTENT when PostgreSQL refuses another value.
  * @throws RestoreProofError when the rows do not amount to the history.
  */
 export async function applyRestore(
@@ -76,11 +83,7 @@ export async function applyRestore(
       );
     }
     if (isUnstorableValue(error)) {
-      throw new ArchiveError(
-        'ARCHIVE_INCONSISTENT',
-        `PostgreSQL cannot hold a value of the archive (${error.table ?? 'unknown table'}, SQLSTATE ${error.code})`,
-        { cause: error },
-      );
+      throw restore.refusalFor(error);
     }
     throw error;
   }
@@ -97,6 +100,9 @@ class Restore {
   readonly #versionIds: ReadonlyMap<bigint, string>;
   /** New version ids by archived id. */
   readonly #versionIdsBySource: ReadonlyMap<string, string>;
+  #copiedResources = 0;
+  /** How many resource rows had been sent when a version was through, for each in serial order. */
+  readonly #resourcesUpTo: number[] = [];
 
   constructor(plan: RestorePlan, record: RestoreRecord, replacedDigest: string | null) {
     this.#plan = plan;
@@ -111,6 +117,27 @@ class Restore {
     this.#versionIdsBySource = new Map(pairs.map(([version, id]) => [version.id, id]));
   }
 
+  /** The refusal of what PostgreSQL could not hold: of the document it came from, if it can be told. */
+  refusalFor(error: UnstorableValueError): RestoreRefusedError | ArchiveError {
+    const copied = copiedRow(error);
+    const { versions } = this.#plan.archive.manifest;
+    const at =
+      copied?.table === 'state_versions'
+        ? copied.row
+        : copied?.table === 'resources'
+          ? this.#resourcesUpTo.filter((upTo) => upTo <= copied.row).length
+          : -1;
+    const version = versions[at];
+    if (version !== undefined) {
+      return unsupportedDocument(rawStateOf(version.serial), '$', refusalText(error), error);
+    }
+    return new ArchiveError(
+      'ARCHIVE_INCONSISTENT',
+      `a value that would go into the table ${copied?.table ?? error.table ?? '(not named)'} cannot be stored: ${refusalText(error)}`,
+      { cause: error },
+    );
+  }
+
   async run(session: DatabaseSession): Promise<void> {
     const { placement, request, archive, managedInstances } = this.#plan;
     const { state } = archive.manifest;
@@ -123,7 +150,7 @@ class Restore {
     await this.#insertVersions(session);
     await this.#insertTags(session);
     await this.#insertResources(session);
-    await deriveOutputs(session.db, { stateId: this.#stateId });
+    await this.#insertOutputs(session);
     await this.#insertEvents(session);
     await this.#insertVersionMapping(session);
     await this.#prove(session);
@@ -214,11 +241,31 @@ class Restore {
     const spans = spansOf(this.#plan);
     try {
       for await (const { version, byteLength, content } of this.#archivedVersions()) {
-        const document = readStateDocument(await readRawState(content, byteLength));
-        yield* await spans.begunAt(version, document);
+        const { document } = readKeptDocument(version.serial, await readRawState(content, byteLength));
+        for (const row of await spans.begunAt(version, document)) {
+          this.#copiedResources += 1;
+          yield row;
+        }
+        this.#resourcesUpTo.push(this.#copiedResources);
       }
     } finally {
       await spans.close();
+    }
+  }
+
+  async #insertOutputs(session: DatabaseSession): Promise<void> {
+    const { foldedOutputs } = this.#plan;
+    await deriveOutputs(session.db, this.#stateId, foldedOutputs);
+    if (foldedOutputs.length > 0) {
+      await insertOutputRows(session, this.#tenantId, this.#foldedOutputs(new Set(foldedOutputs)));
+    }
+  }
+
+  async *#foldedOutputs(serials: ReadonlySet<bigint>): AsyncGenerator<VersionOutputs> {
+    for await (const { version, byteLength, content } of this.#archivedVersions()) {
+      if (!serials.has(version.serial)) continue;
+      const { document } = readKeptDocument(version.serial, await readRawState(content, byteLength));
+      yield { versionId: this.#versionIdOf(version.serial), outputs: document.outputs() };
     }
   }
 

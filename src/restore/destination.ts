@@ -139,11 +139,24 @@ export async function refuseSharedLineage(
   }
 }
 
-/** The lock policy Kilolock gives a state that `kl` creates in this environment (data model 5). */
-export function lockPolicy(namespace: StateNamespace): {
+/** How Kilolock guards a state against writers at the same time (data model 5). */
+export interface LockPolicy {
+  /** Whether a lock keeps others out. Without, writers coexist and are merged. */
   readonly exclusiveLocks: boolean;
   readonly coexistenceMode: 'warn' | 'strict';
-} {
-  const vanilla = namespace.lockDefault === 'vanilla';
-  return { exclusiveLocks: vanilla, coexistenceMode: vanilla ? 'strict' : 'warn' };
+}
+
+const EXCLUSIVE: LockPolicy = { exclusiveLocks: true, coexistenceMode: 'strict' };
+const OPTIMISTIC: LockPolicy = { exclusiveLocks: false, coexistenceMode: 'warn' };
+
+/**
+ * The lock policy of a state that is created in this environment: what the environment prescribes, or else `otherwise`,
+ * by default what Kilolock gives a state that `kl` creates (data model 5).
+ */
+export function lockPolicyIn(
+  { lockDefault }: StateNamespace,
+  otherwise: LockPolicy = OPTIMISTIC,
+): LockPolicy {
+  if (lockDefault === 'auto') return otherwise;
+  return lockDefault === 'vanilla' ? EXCLUSIVE : OPTIMISTIC;
 }

@@ -1,33 +1,47 @@
 import { createHash } from 'node:crypto';
 import { ArchiveError } from '../archive/errors.ts';
-import { versionMemberName } from '../archive/format.ts';
 import type { ArchivedVersion, ArchiveManifest } from '../archive/model.ts';
+import { clip } from '../base/clip.ts';
 import type { StateDocument } from '../terraform/document.ts';
-import { isJsonbText, writeJsonbText } from '../terraform/jsonb-text.ts';
-import { HistoryProjector, type ProjectedResource } from '../terraform/projection.ts';
+import { HistoryProjector, type ProjectedResource, type Projection } from '../terraform/projection.ts';
 import type { CarriedSpans } from './carried-spans.ts';
 import { RestoreRefusedError } from './errors.ts';
 import type { WarningCode, WarningCollector } from './report.ts';
 import { SpanAgreement } from './span-agreement.ts';
 import { SpanDerivation } from './span-derivation.ts';
-import { readSupportedDocument } from './supported-document.ts';
+import type { StorageTrial } from './storage-trial.ts';
+import { type KeptDocument, rawStateOf, readKeptDocument } from './supported-document.ts';
+
+/** An address in a warning is cut to this many characters. */
+const MAX_ADDRESS = 200;
 
 /** Checks that Kilolock can hold each raw state of an archive, and settles its resource spans on the way. */
 export class DocumentChecks {
   readonly #manifest: ArchiveManifest;
   readonly #carried: CarriedSpans;
   readonly #warnings: WarningCollector;
+  readonly #trial: StorageTrial;
   readonly #projector = new HistoryProjector('terraform');
   readonly #derivation: SpanDerivation;
   readonly #agreement: SpanAgreement;
   readonly #normalised = new Map<bigint, string>();
+  readonly #foldedOutputs: bigint[] = [];
   #derivedSpans: SpanDerivation | null = null;
   #outputs = 0;
   #managedInstances = 0;
   #afterCurrent = 0;
 
-  /** @param carried the spans of the same archive, read beside the versions. */
-  constructor(manifest: ArchiveManifest, carried: CarriedSpans, warnings: WarningCollector) {
+  /**
+   * @param carried the spans of the same archive, read beside the versions.
+   * @param trial asks the database that is to hold them.
+   */
+  constructor(
+    manifest: ArchiveManifest,
+    carried: CarriedSpans,
+    warnings: WarningCollector,
+    trial: StorageTrial,
+  ) {
+    this.#trial = trial;
     this.#manifest = manifest;
     this.#carried = carried;
     this.#warnings = warnings;
@@ -53,6 +67,11 @@ export class DocumentChecks {
     return this.#normalised;
   }
 
+  /** The serials of versions whose outputs are under keys in another case, so that jsonb does not find them. */
+  get foldedOutputs(): readonly bigint[] {
+    return this.#foldedOutputs;
+  }
+
   /** The spans derived from the raw states, when they have to stand in for those carried; known after `finish`. */
   get derivedSpans(): SpanDerivation | null {
     return this.#derivedSpans;
@@ -65,16 +84,22 @@ export class DocumentChecks {
    *   none. After a refusal nothing more can be checked.
    */
   async check({ serial }: ArchivedVersion, bytes: Buffer): Promise<RestoreRefusedError | null> {
-    let document: StateDocument;
+    let kept: KeptDocument;
     try {
-      const what = `The raw state of serial ${serial} (${versionMemberName(serial)})`;
-      document = readSupportedDocument(bytes, what);
+      kept = readKeptDocument(serial, bytes);
     } catch (error) {
       if (error instanceof RestoreRefusedError) return error;
       throw error;
     }
-    if (!isJsonbText(bytes)) this.#normalised.set(serial, digestAsJsonb(bytes));
-    const { resources, deposedAddresses } = this.#projector.project(document);
+    const { document } = kept;
+    if (kept.isNormalised) {
+      this.#normalised.set(serial, createHash('sha256').update(document.bytes).digest('hex'));
+    }
+    if (document.hasFoldedOutputs) this.#foldedOutputs.push(serial);
+    const projection = this.#projector.project(document);
+    const { resources } = projection;
+    const refusal = await this.#trial.refusalOf(rawStateOf(serial), document, resources.values());
+    if (refusal !== null) return refusal;
     this.#derivation.apply(serial, resources);
     await this.#compareWithCarried(serial, resources);
     this.#outputs += document.outputCount;
@@ -83,7 +108,7 @@ export class DocumentChecks {
     if (serial === currentSerial) {
       for (const { mode } of document.instances()) if (mode === 'managed') this.#managedInstances += 1;
     }
-    this.#warnOf(serial, document, deposedAddresses);
+    this.#warnOf(serial, document, projection);
     return null;
   }
 
@@ -139,18 +164,24 @@ export class DocumentChecks {
     }
   }
 
-  #warnOf(serial: bigint, document: StateDocument, deposedAddresses: readonly string[]): void {
+  #warnOf(serial: bigint, document: StateDocument, projection: Projection): void {
     if (document.serial !== serial) {
       this.#warn(serial, 'SERIAL_MISMATCH', `the document says serial ${document.serial}; both are kept.`);
     }
     if (!this.#isOwnLineage(document.lineage)) {
       this.#warn(serial, 'LINEAGE_MISMATCH', "the document's lineage is not the state's; both are kept.");
     }
-    for (const address of deposedAddresses) {
+    for (const address of projection.deposedAddresses) {
+      const what = projection.deposedAlone.has(address)
+        ? 'has a deposed object and no current one; as in Kilolock, it stands in `resources` like a current one. The raw state tells them apart.'
+        : 'has a deposed object beside its current one; as in Kilolock, the one written later stands in `resources`. The raw state keeps both.';
+      this.#warn(serial, 'DEPOSED_INSTANCE', `${clip(address, MAX_ADDRESS)} ${what}`);
+    }
+    for (const address of projection.repeatedAddresses) {
       this.#warn(
         serial,
-        'DEPOSED_INSTANCE',
-        `${address} has a deposed object beside its current one; as in Kilolock, the one written later stands in \`resources\`. The raw state keeps both.`,
+        'ADDRESS_REPEATED',
+        `${clip(address, MAX_ADDRESS)} is the address of several instances; as in Kilolock, the one written last stands in \`resources\`. The raw state keeps all.`,
       );
     }
   }
@@ -164,12 +195,6 @@ export class DocumentChecks {
   #warn(serial: bigint, code: WarningCode, message: string): void {
     this.#warnings.add(code, `Serial ${serial}: ${message}`, serial);
   }
-}
-
-function digestAsJsonb(bytes: Buffer): string {
-  const hash = createHash('sha256');
-  writeJsonbText(bytes, (piece) => hash.update(piece));
-  return hash.digest('hex');
 }
 
 // PostgreSQL accepts a uuid in braces, in capitals and with other hyphens; the column holds it in one form.

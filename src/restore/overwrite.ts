@@ -3,12 +3,14 @@ import type { Database } from '../database/types.ts';
 import { digestHistory, isDigested, readHistories } from '../history/history.ts';
 import { HistoryInconsistentError } from '../history/inconsistent.ts';
 import { possibleNames, StateAmbiguousError, selectStates } from '../history/namespace.ts';
-import type { Destination } from './destination.ts';
+import type { Destination, LockPolicy } from './destination.ts';
 import { RestoreRefusedError } from './errors.ts';
 
 /** The state whose history an overwrite replaces. */
 export interface ReplacedState {
   readonly id: string;
+  /** Stays as it is: it belongs to how the state is used, not to its history. */
+  readonly lockPolicy: LockPolicy;
   /** Where its pointer stands, and how many versions it has; null when it has none. */
   readonly current: {
     readonly versionId: string;
@@ -47,7 +49,13 @@ export async function findReplaced(
   }
   const [state, twin] = await selectStates(db, namespace)
     .where('name', 'in', possibleNames(namespace, label))
-    .select(['id', 'lifecycle_status as lifecycleStatus', 'current_version_id as currentVersionId'])
+    .select([
+      'id',
+      'lifecycle_status as lifecycleStatus',
+      'current_version_id as currentVersionId',
+      'exclusive_locks as exclusiveLocks',
+      'coexistence_mode as coexistenceMode',
+    ])
     .$if(options.lock, (query) => query.forUpdate())
     .execute();
   if (twin !== undefined) throw new StateAmbiguousError(label);
@@ -71,7 +79,8 @@ export async function findReplaced(
     throw staleDestination(destination, `stands at ${found}, not where you expected it`);
   }
   await refuseBusy(db, state.id, label);
-  return { id: state.id, current };
+  const { id, exclusiveLocks, coexistenceMode } = state;
+  return { id, lockPolicy: { exclusiveLocks, coexistenceMode }, current };
 }
 
 /** The refusal of a state that is not as it was looked at; `how` completes "The state …". */

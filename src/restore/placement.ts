@@ -6,7 +6,8 @@ import { possibleNames, selectStates } from '../history/namespace.ts';
 import {
   alreadyExists,
   type Destination,
-  lockPolicy,
+  type LockPolicy,
+  lockPolicyIn,
   refuseArchivedNamesake,
   refuseSharedLineage,
   refuseTakenName,
@@ -50,6 +51,8 @@ export interface Placement {
   readonly stateId: string;
   /** The namespace new ids are made in. */
   readonly idNamespace: string;
+  /** The lock policy the state will have. */
+  readonly lockPolicy: LockPolicy;
   /** The history that goes, for REPLACED. */
   readonly replaced: ReplacedState | null;
 }
@@ -63,14 +66,21 @@ export interface Placement {
 export async function findPlace(
   db: Kysely<Database>,
   request: PlacementRequest,
-  archived: Pick<ArchivedState, 'lineage'>,
+  archived: Pick<ArchivedState, 'lineage' | 'exclusiveLocks' | 'coexistenceMode'>,
 ): Promise<Placement> {
   const { destination, onConflict } = request;
   if (onConflict.kind === 'OVERWRITE') {
     const replaced = await findReplaced(db, destination, onConflict);
     await refuseLineageInUse(db, request, archived.lineage, replaced.id);
-    // Rows of an earlier overwrite with the same archive may still be referred to: their ids must not come again.
-    return { outcome: 'REPLACED', destination, stateId: replaced.id, idNamespace: randomUUID(), replaced };
+    return {
+      outcome: 'REPLACED',
+      destination,
+      stateId: replaced.id,
+      // Rows of an earlier overwrite with the same archive may still be referred to: their ids must not come again.
+      idNamespace: randomUUID(),
+      lockPolicy: replaced.lockPolicy,
+      replaced,
+    };
   }
   const stateId = randomUUID();
   const isCopy = onConflict.kind === 'ARCHIVED_COPY';
@@ -79,6 +89,7 @@ export async function findPlace(
     destination: isCopy ? archivedDestination(destination) : destination,
     stateId,
     idNamespace: stateId,
+    lockPolicy: lockPolicyIn(destination.namespace, archived),
     replaced: null,
   };
   await refuseTakenName(db, placement.destination);
@@ -111,7 +122,7 @@ export async function claimPlace(
   currentVersionId: string,
   claimant: Claimant & { readonly replacedDigest: string | null },
 ): Promise<void> {
-  const { outcome, destination, stateId } = placement;
+  const { outcome, destination, stateId, lockPolicy } = placement;
   if (outcome === 'REPLACED') {
     if (request.onConflict.kind !== 'OVERWRITE') throw new Error('Only an overwrite replaces a history.');
     const replaced = await findReplaced(db, destination, request.onConflict, { lock: true });
@@ -136,7 +147,6 @@ export async function claimPlace(
       .execute();
     return;
   }
-  const policy = lockPolicy(destination.namespace);
   await db
     .insertInto('states')
     .values({
@@ -146,8 +156,8 @@ export async function claimPlace(
       lineage: archived.lineage,
       current_version_id: currentVersionId,
       created_at: archived.createdAt,
-      exclusive_locks: policy.exclusiveLocks,
-      coexistence_mode: policy.coexistenceMode,
+      exclusive_locks: lockPolicy.exclusiveLocks,
+      coexistence_mode: lockPolicy.coexistenceMode,
       ...(outcome === 'ARCHIVED_COPY'
         ? {
             lifecycle_status: 'archived' as const,

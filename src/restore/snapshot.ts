@@ -8,14 +8,15 @@ import {
 import type { Database } from '../database/types.ts';
 import { possibleNames, StateAmbiguousError, selectStates } from '../history/namespace.ts';
 import { findLockHolders } from '../history/versions.ts';
-import type { StateDocument } from '../terraform/document.ts';
+import { DEFAULT_STATE_DOCUMENT_LIMITS, type StateDocument } from '../terraform/document.ts';
 import { ResourceLifecycle } from '../terraform/lifecycle.ts';
-import { projectResources } from '../terraform/projection.ts';
-import { type Destination, hasArchivedNamesake, lockPolicy } from './destination.ts';
+import { type ProjectedResource, projectResources } from '../terraform/projection.ts';
+import { type Destination, hasArchivedNamesake, lockPolicyIn } from './destination.ts';
 import { RestoreRefusedError } from './errors.ts';
-import { deriveOutputs } from './outputs.ts';
+import { insertOutputRows } from './outputs.ts';
 import { refuseOverQuota } from './quota.ts';
 import { insertResourceRows } from './resource-rows.ts';
+import { StorageTrial } from './storage-trial.ts';
 import { readSupportedDocument } from './supported-document.ts';
 
 /** The values Kilolock's own import endpoint takes for a version's source (data model 2.1). */
@@ -58,7 +59,13 @@ export async function appendSnapshot(
   snapshot: Snapshot,
   once: OnceOnly | null = null,
 ): Promise<AppendedVersion> {
-  const document = readSupportedDocument(snapshot.document, 'This document');
+  // Kilolock itself takes numbers as PostgreSQL does.
+  const limits = { ...DEFAULT_STATE_DOCUMENT_LIMITS, maxExpandedDigits: Number.POSITIVE_INFINITY };
+  const document = readSupportedDocument(snapshot.document, 'This document', limits);
+  const { resources } = projectResources(document, 'as-written');
+  const trial = new StorageTrial(database, destination.namespace.tenantId);
+  const refusal = await trial.refusalOf('This document', document, resources.values());
+  if (refusal !== null) throw refusal;
   return inTransaction(database, 'restore', async (session) => {
     const { db } = session;
     const earlier = await once?.claim(db);
@@ -67,7 +74,10 @@ export async function appendSnapshot(
     const managed = [...document.instances()].filter(({ mode }) => mode === 'managed').length;
     await refuseOverQuota(db, destination.namespace, managed, state.id);
     const version = await insertVersion(db, destination, state.id, document, snapshot);
-    await projectVersion(session, destination, state.id, version, document);
+    await projectVersion(session, destination, state.id, version, resources);
+    await insertOutputRows(session, destination.namespace.tenantId, [
+      { versionId: version.id, outputs: document.outputs() },
+    ]);
     await db
       .updateTable('states')
       .set({ current_version_id: version.id, updated_at: sql`now()` })
@@ -137,7 +147,7 @@ async function insertOrLock(
     .select(['name', 'tenant_id as tenantId'])
     .execute();
   if (names.length > 1) throw new StateAmbiguousError(label);
-  const policy = lockPolicy(namespace);
+  const policy = lockPolicyIn(namespace);
   return db
     .insertInto('states')
     .values({
@@ -188,7 +198,7 @@ async function projectVersion(
   { namespace }: Destination,
   stateId: string,
   version: InsertedVersion,
-  document: StateDocument,
+  resources: ReadonlyMap<string, ProjectedResource>,
 ): Promise<void> {
   const { db } = session;
   const open = await db
@@ -198,10 +208,7 @@ async function projectVersion(
     .select(['address', 'attributes_hash as hash'])
     .execute();
   const lifecycle = new ResourceLifecycle(open.map((row) => [row.address, row.hash] as const));
-  const { opened, closed } = lifecycle.apply(
-    version.serial,
-    projectResources(document, 'as-written').resources,
-  );
+  const { opened, closed } = lifecycle.apply(version.serial, resources);
   if (closed.length > 0) {
     await db
       .updateTable('resources')
@@ -221,5 +228,4 @@ async function projectVersion(
       createdAt: version.createdAt,
     })),
   );
-  await deriveOutputs(db, { stateId, serial: version.serial });
 }

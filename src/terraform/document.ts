@@ -300,7 +300,8 @@ class IndexedStateDocument implements StateDocument {
   }
 
   #integer(at: number): number {
-    return at === 0 ? 0 : Number(this.#scalar(at));
+    // `-0` is an integer to Go.
+    return at === 0 ? 0 : Number(this.#scalar(at)) + 0;
   }
 
   #scalar(at: number): string {

@@ -50,6 +50,16 @@ export function jsonPathAt(bytes: Buffer, offset: number): string {
   return render(segmentsAt(bytes, offset));
 }
 
+/** The JSON path of an instance. */
+export function resourcePath({ resource, instance }: { resource: number; instance: number }): string {
+  return render(['resources', resource, 'instances', instance]);
+}
+
+/** The JSON path of an output. */
+export function outputPath(name: string): string {
+  return render(['outputs', name]);
+}
+
 interface Frame {
   isObject: boolean;
   /** Position of the current element in an array. */

@@ -152,6 +152,13 @@ export function writeJsonbText(json: Buffer, write: (piece: Buffer) => void): vo
   new JsonbTextWriter(json).render(write);
 }
 
+/** The text that PostgreSQL gives out for `json::jsonb`, whole; see {@link writeJsonbText}. */
+export function jsonbText(json: Buffer): Buffer {
+  const pieces: Buffer[] = [];
+  writeJsonbText(json, (piece) => pieces.push(Buffer.from(piece)));
+  return Buffer.concat(pieces);
+}
+
 /**
  * Columns for a container that is being written: of an object, the rows of its keys from `first` to `end`, the one to
  * be written next, and the position after the object. An array has {@link ARRAY} for its `end`.

@@ -32,6 +32,10 @@ export interface Projection {
   readonly resources: Map<string, ProjectedResource>;
   /** The addresses that have a deposed object, each once. */
   readonly deposedAddresses: string[];
+  /** The addresses among those that have no current object. */
+  readonly deposedAlone: ReadonlySet<string>;
+  /** The addresses that several instances have that are not deposed, each once. */
+  readonly repeatedAddresses: string[];
 }
 
 /** The resource rows of one version. For a whole history, {@link HistoryProjector} is much faster. */
@@ -57,15 +61,27 @@ export class HistoryProjector {
   project(document: StateDocument, wanted?: { has(address: string): boolean }): Projection {
     const resources = new Map<string, ProjectedResource>();
     const deposed = new Set<string>();
+    const repeated = new Set<string>();
+    /** Of the addresses that came up more than once, those that a current object has. */
+    const current = new Set<string>();
     for (const instance of document.instances()) {
-      if (wanted !== undefined && !wanted.has(instance.address)) continue;
+      const { address } = instance;
+      if (wanted !== undefined && !wanted.has(address)) continue;
+      const earlier = resources.get(address);
+      if (earlier !== undefined) {
+        if (!earlier.deposed) current.add(address);
+        if (!instance.deposed && current.has(address)) repeated.add(address);
+      }
       const fields = { ...instance, dependenciesRaw: goJson(instance.dependencies) };
-      resources.set(instance.address, { ...fields, attributesHash: this.#hash(fields) });
-      if (instance.deposed) deposed.add(instance.address);
+      resources.set(address, { ...fields, attributesHash: this.#hash(fields) });
+      if (instance.deposed) deposed.add(address);
     }
+    const deposedAlone = new Set(
+      [...deposed].filter((address) => !current.has(address) && resources.get(address)?.deposed === true),
+    );
     this.#last = this.#next;
     this.#next = new Map();
-    return { resources, deposedAddresses: [...deposed] };
+    return { resources, deposedAddresses: [...deposed], deposedAlone, repeatedAddresses: [...repeated] };
   }
 
   #terraformHash(layout: TerraformLayout): (fields: HashedResource) => string {

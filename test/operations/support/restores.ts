@@ -24,7 +24,7 @@ export async function planOf(
     dryRun: false,
     signal: new AbortController().signal,
   };
-  return planRestore(database.for('read'), request, () => {});
+  return planRestore(database, request, () => {});
 }
 
 /** Records an operation for a restore to belong to, and returns its id. */

@@ -24,7 +24,7 @@ export function planOverwrite(
     dryRun: false,
     signal: new AbortController().signal,
   };
-  return planRestore(database.for('read'), request, () => {});
+  return planRestore(database, request, () => {});
 }
 
 /** Carries an overwrite out under a recorded operation; the old history is digested, and not exported unless `steps` does it. */
