@@ -44,7 +44,7 @@ export async function insertOutputRows(
 ): Promise<void> {
   await copyIntoTable(
     session,
-    'outputs',
+    'public.outputs',
     [
       ['id', 'uuid'],
       ['tenant_id', 'uuid'],

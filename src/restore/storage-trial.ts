@@ -84,7 +84,7 @@ export class StorageTrial {
       .execute();
     await copyIntoTable(
       session,
-      'state_versions',
+      'public.state_versions',
       [
         ['id', 'uuid'],
         ['tenant_id', 'uuid'],
