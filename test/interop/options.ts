@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util';
-import type { Part } from './parts.ts';
+import type { Part } from './part.ts';
 import { findPrograms, type Programs } from './programs.ts';
 
 /** How the checks are run. */

@@ -1,16 +1,35 @@
-import type { ProgramName } from './programs.ts';
-import type { Stage } from './stage.ts';
+import type { Part } from './part.ts';
+import { conflicts } from './parts/conflicts.ts';
+import { databaseRoles } from './parts/database-roles.ts';
+import { foreignArchives } from './parts/foreign-archives.ts';
+import { goingOn } from './parts/going-on.ts';
+import { histories } from './parts/histories.ts';
+import { locks } from './parts/locks.ts';
+import { logs } from './parts/logs.ts';
+import { names } from './parts/names.ts';
+import { oddDocumentStates } from './parts/odd-documents.ts';
+import { olderDatabases } from './parts/older-databases.ts';
+import { overwritesUnderWrites } from './parts/overwrites-under-writes.ts';
+import { roundTrip } from './parts/round-trip.ts';
+import { snapshots } from './parts/snapshots.ts';
+import { workspaces } from './parts/workspaces/workspaces.ts';
+import { writesDuringExports } from './parts/writes-during-exports.ts';
 
-/** Some checks on one subject. */
-export interface Part {
-  /** What `--only` calls it. */
-  readonly name: string;
-  /** What the checks are about. */
-  readonly title: string;
-  /** Without one of these programs beside kld the part is skipped. */
-  readonly needs: readonly ProgramName[];
-  /** The parts whose states it goes on with. */
-  readonly after: readonly Part[];
-  /** Throws when it cannot go on. */
-  readonly run: (stage: Stage) => Promise<void>;
-}
+/** Every part, in the order they are run: some go on with what others wrote. */
+export const PARTS: readonly Part[] = [
+  histories,
+  roundTrip,
+  conflicts,
+  names,
+  goingOn,
+  locks,
+  snapshots,
+  oddDocumentStates,
+  writesDuringExports,
+  overwritesUnderWrites,
+  foreignArchives,
+  logs,
+  databaseRoles,
+  olderDatabases,
+  workspaces,
+];

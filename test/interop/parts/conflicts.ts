@@ -1,6 +1,6 @@
 import { deepStrictEqual, notStrictEqual, strictEqual } from 'node:assert/strict';
 import { LOW_POINTER, ODD_NAME } from '../histories/posted.ts';
-import type { Part } from '../parts.ts';
+import type { Part } from '../part.ts';
 import { rowsOf, sameRows } from '../rows.ts';
 import { roundTrip } from './round-trip.ts';
 

@@ -1,7 +1,7 @@
 import { match, strictEqual } from 'node:assert/strict';
 import { EXPORT_STATUS } from '../documents.ts';
 import { generatedDocument } from '../histories/generated.ts';
-import type { Part } from '../parts.ts';
+import type { Part } from '../part.ts';
 
 const NAME = 'rights';
 

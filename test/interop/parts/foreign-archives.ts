@@ -1,7 +1,7 @@
 import { deepStrictEqual, strictEqual } from 'node:assert/strict';
 import { repackWithoutSpans } from '../archive-tools.ts';
 import { configuration, configureNetwork, LATER, setNetwork } from '../histories/network.ts';
-import type { Part } from '../parts.ts';
+import type { Part } from '../part.ts';
 import { rowsOf, sameRows } from '../rows.ts';
 
 const NAME = 'derived';

@@ -1,5 +1,5 @@
 import { deepStrictEqual, ok, strictEqual } from 'node:assert/strict';
-import type { Part } from '../parts.ts';
+import type { Part } from '../part.ts';
 import type { Finished } from '../processes.ts';
 import { rowsOf, sameRows, withoutTimesAfter } from '../rows.ts';
 import type { Backend, Stage } from '../stage.ts';

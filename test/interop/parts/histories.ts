@@ -2,7 +2,7 @@ import { deepStrictEqual, ok } from 'node:assert/strict';
 import { writeAppHistory } from '../histories/app.ts';
 import { writeNetworkHistory } from '../histories/network.ts';
 import { LOW_POINTER, ODD_NAME, writeLowPointerHistory, writeOddHistory } from '../histories/posted.ts';
-import type { Part } from '../parts.ts';
+import type { Part } from '../part.ts';
 
 export const NETWORK = 'prod/network';
 export const APP = 'app';

@@ -1,6 +1,6 @@
 import { deepStrictEqual, strictEqual } from 'node:assert/strict';
 import type { Kld } from '../kilolock.ts';
-import type { Part } from '../parts.ts';
+import type { Part } from '../part.ts';
 
 const NAME = 'locked';
 const OPTIMISTIC = 'optimistic';

@@ -1,4 +1,4 @@
-import type { Part } from '../parts.ts';
+import type { Part } from '../part.ts';
 import { checkServiceLogs } from '../service-logs.ts';
 
 /** Stands in outputs of the states, and has no place in a log. */

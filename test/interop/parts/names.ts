@@ -1,6 +1,6 @@
 import { deepStrictEqual, ok, strictEqual } from 'node:assert/strict';
 import { ordinaryDocument } from '../histories/odd-documents.ts';
-import type { Part } from '../parts.ts';
+import type { Part } from '../part.ts';
 import { rowsOf, sameRows } from '../rows.ts';
 
 /** Kilolock stores any name; this service restores under those that an archive and a path can carry. */

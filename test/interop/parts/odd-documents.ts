@@ -7,7 +7,7 @@ import {
   REFUSED_DOCUMENTS,
 } from '../histories/odd-documents.ts';
 import type { Kld } from '../kilolock.ts';
-import type { Part } from '../parts.ts';
+import type { Part } from '../part.ts';
 import { rowsOf, sameRows, withoutTimesAfter } from '../rows.ts';
 import type { Stage } from '../stage.ts';
 

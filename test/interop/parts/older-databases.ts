@@ -1,7 +1,7 @@
 import { match, rejects } from 'node:assert/strict';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Part } from '../parts.ts';
+import type { Part } from '../part.ts';
 import type { Database } from '../postgres.ts';
 import type { Stage } from '../stage.ts';
 

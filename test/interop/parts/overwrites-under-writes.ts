@@ -2,7 +2,7 @@ import { deepStrictEqual, ok, strictEqual } from 'node:assert/strict';
 import { setTimeout as pause } from 'node:timers/promises';
 import { generatedDocument } from '../histories/generated.ts';
 import type { Kld } from '../kilolock.ts';
-import type { Part } from '../parts.ts';
+import type { Part } from '../part.ts';
 
 const NAME = 'race';
 const LINEAGE = 'c0ffee00-0000-4000-8000-0000000000aa';

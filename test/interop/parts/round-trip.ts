@@ -2,7 +2,7 @@ import { deepStrictEqual, ok, strictEqual } from 'node:assert/strict';
 import type { Changes, Version } from '../documents.ts';
 import { RAW_STATES, VERSION_MAPPING, VERSIONS } from '../documents.ts';
 import { LOW_POINTER, ODD_NAME } from '../histories/posted.ts';
-import type { Part } from '../parts.ts';
+import type { Part } from '../part.ts';
 import type { Database } from '../postgres.ts';
 import { rowsOf, sameRows } from '../rows.ts';
 import type { Backend, Stage } from '../stage.ts';

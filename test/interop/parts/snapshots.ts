@@ -1,6 +1,6 @@
 import { deepStrictEqual } from 'node:assert/strict';
 import { SNAPSHOT } from '../documents.ts';
-import type { Part } from '../parts.ts';
+import type { Part } from '../part.ts';
 import { rowsOf, sameRows, withoutColumns, withoutTimesAfter } from '../rows.ts';
 
 export const snapshots: Part = {

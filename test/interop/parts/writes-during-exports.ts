@@ -5,7 +5,7 @@ import type { Exported } from '../archive-service.ts';
 import { unpack } from '../archive-tools.ts';
 import { generatedDocument } from '../histories/generated.ts';
 import type { Kld } from '../kilolock.ts';
-import type { Part } from '../parts.ts';
+import type { Part } from '../part.ts';
 import type { Stage } from '../stage.ts';
 
 const NAME = 'busy';

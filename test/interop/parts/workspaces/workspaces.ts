@@ -1,4 +1,4 @@
-import type { Part } from '../../parts.ts';
+import type { Part } from '../../part.ts';
 import { checkServiceLogs } from '../../service-logs.ts';
 import { checkCredentials } from './credentials.ts';
 import { checkLifecycle } from './lifecycle.ts';
