@@ -1,367 +1,265 @@
-import type { ColumnType, Generated } from 'kysely';
-
-/** A `bigint` column: a decimal string when read, so that no 64-bit value is ever rounded. */
-export type BigIntColumn = ColumnType<string, bigint | string, bigint | string>;
-
-/** A `bigint` column that may be NULL. */
-export type NullableBigIntColumn = ColumnType<
-  string | null,
-  bigint | string | null | undefined,
-  bigint | string | null
->;
-
-/** A `bigint` column with a default. */
-export type GeneratedBigIntColumn = ColumnType<string, bigint | string | undefined, bigint | string>;
-
 /**
- * A `timestamptz` column: PostgreSQL's own text when read (`2026-03-02 10:00:00.000118+00`), microseconds kept.
- * Select it through `microsecondTime` to get RFC 3339.
+ * @file What the tables hold that this project reads or writes: Kilolock's own (schema `public`, data model 1) and the
+ * project's (schema `state_archive`). Generated from the catalogues of both; see test/database/types.test.ts.
  */
-export type TimestampColumn = ColumnType<string, string, string>;
 
-/** A `timestamptz` column with a default. */
-export type GeneratedTimestampColumn = ColumnType<string, string | undefined, string>;
+import type {
+  BigIntColumn,
+  BytesColumn,
+  JsonTextColumn,
+  Nullable,
+  TimestampColumn,
+  WithDefault,
+} from './column-types.ts';
 
-/** A `timestamptz` column that may be NULL. */
-export type NullableTimestampColumn = ColumnType<string | null, string | null | undefined, string | null>;
+export type ApiTokensLifecycleStatus = 'active' | 'suspended' | 'archived';
 
-/** A `jsonb` column: PostgreSQL's text of the value when read, JSON text when written; never parsed on the way. */
-export type JsonTextColumn = ColumnType<string, string, string>;
-
-/** A `jsonb` column with a default. */
-export type GeneratedJsonTextColumn = ColumnType<string, string | undefined, string>;
-
-/** A `jsonb` column that may be NULL. */
-export type NullableJsonTextColumn = ColumnType<string | null, string | null | undefined, string | null>;
-
-/** A `bytea` column. */
-export type BytesColumn = ColumnType<Buffer, Uint8Array, Uint8Array>;
-
-/** A `bytea` column that may be NULL. */
-export type NullableBytesColumn = ColumnType<Buffer | null, Uint8Array | null | undefined, Uint8Array | null>;
-
-/** Lifecycle of a tenant, environment, state or token (data model 8). */
-export type LifecycleStatus = 'active' | 'suspended' | 'archived';
-
-interface LifecycleColumns {
-  lifecycle_status: Generated<LifecycleStatus>;
-  lifecycle_changed_at: NullableTimestampColumn;
-  lifecycle_changed_by: Generated<string>;
-  lifecycle_reason: Generated<string>;
-}
-
-/** `public.tenants` (data model 1.12): "workspace" is the public word for a tenant. */
-export interface TenantsTable extends LifecycleColumns {
-  id: Generated<string>;
-  workspace_id: Generated<string>;
-  slug: string;
-  name: string;
-  created_at: GeneratedTimestampColumn;
-  updated_at: GeneratedTimestampColumn;
-  kind: Generated<'organization' | 'personal'>;
-  personal_owner_account_id: string | null;
-  billing_plan: Generated<string>;
-  /** 0 means unlimited, as in the two columns below. */
-  max_environments: Generated<number>;
-  max_state_resources: Generated<number>;
-  max_environment_resources: Generated<number>;
-  stripe_customer_id: string | null;
-  stripe_subscription_id: string | null;
-  stripe_subscription_status: string | null;
-  stripe_price_id: string | null;
-  stripe_current_period_end: NullableTimestampColumn;
-  stripe_updated_at: NullableTimestampColumn;
-}
-
-/** `public.environments` (data model 1.12). `database_dsn` and `source_database_dsn` are secrets. */
-export interface EnvironmentsTable extends LifecycleColumns {
-  id: Generated<string>;
+/** Data model 7.2: one token is one environment. `token_hash` is SHA-256 of the whole token. */
+export interface ApiTokensTable {
+  id: WithDefault<string>;
   tenant_id: string;
-  env_public_id: Generated<string>;
+  name: string;
+  token_hash: BytesColumn;
+  token_prefix: string;
+  created_at: WithDefault<TimestampColumn>;
+  revoked_at: Nullable<TimestampColumn>;
+  last_used_at: Nullable<TimestampColumn>;
+  environment_id: string;
+  lifecycle_status: WithDefault<ApiTokensLifecycleStatus>;
+  lifecycle_changed_at: Nullable<TimestampColumn>;
+  lifecycle_changed_by: WithDefault<string>;
+  lifecycle_reason: WithDefault<string>;
+}
+
+export type ApplyRunsStatus = 'running' | 'committed' | 'failed' | 'aborted';
+
+/** Data model 1.9. */
+export interface ApplyRunsTable {
+  id: WithDefault<string>;
+  state_id: string;
+  from_version_id: string;
+  to_version_id: Nullable<string>;
+  source_serial: BigIntColumn;
+  committed_serial: Nullable<BigIntColumn>;
+  actor: Nullable<string>;
+  started_at: WithDefault<TimestampColumn>;
+  finished_at: Nullable<TimestampColumn>;
+  resources_planned: Nullable<number>;
+  resources_applied: Nullable<number>;
+  resources_failed: Nullable<number>;
+  status: WithDefault<ApplyRunsStatus>;
+  error_summary: Nullable<string>;
+  info: WithDefault<JsonTextColumn>;
+  created_at: WithDefault<TimestampColumn>;
+  tenant_id: WithDefault<string>;
+}
+
+export type EnvironmentsTier = 'shared_host' | 'dedicated_host';
+
+export type EnvironmentsStatus = 'provisioning' | 'ready' | 'failed';
+
+export type EnvironmentsLifecycleStatus = 'active' | 'suspended' | 'archived';
+
+export type EnvironmentsStateLockDefaultMode = 'auto' | 'vanilla' | 'kilolock';
+
+/** Data model 1.12. `database_dsn` and `source_database_dsn` are secrets. */
+export interface EnvironmentsTable {
+  id: WithDefault<string>;
+  tenant_id: string;
+  env_public_id: WithDefault<string>;
   slug: string;
-  tier: Generated<'shared_host' | 'dedicated_host'>;
-  status: Generated<'provisioning' | 'ready' | 'failed'>;
-  database_name: string | null;
+  tier: WithDefault<EnvironmentsTier>;
+  status: WithDefault<EnvironmentsStatus>;
+  database_name: Nullable<string>;
   /** NULL or '' means the shared database. */
-  database_dsn: string | null;
-  created_at: GeneratedTimestampColumn;
-  updated_at: GeneratedTimestampColumn;
-  host_connection_name: string | null;
-  source_database_dsn: string | null;
-  provision_error: string | null;
-  provision_started_at: NullableTimestampColumn;
-  provision_finished_at: NullableTimestampColumn;
-  database_instance_key: Generated<string>;
-  last_migration_version: number | null;
-  last_migration_at: NullableTimestampColumn;
-  last_migration_error: string | null;
-  state_lock_default_mode: Generated<'auto' | 'vanilla' | 'kilolock'>;
+  database_dsn: Nullable<string>;
+  created_at: WithDefault<TimestampColumn>;
+  updated_at: WithDefault<TimestampColumn>;
+  host_connection_name: Nullable<string>;
+  source_database_dsn: Nullable<string>;
+  provision_error: Nullable<string>;
+  provision_started_at: Nullable<TimestampColumn>;
+  provision_finished_at: Nullable<TimestampColumn>;
+  database_instance_key: WithDefault<string>;
+  last_migration_version: Nullable<number>;
+  last_migration_at: Nullable<TimestampColumn>;
+  last_migration_error: Nullable<string>;
+  lifecycle_status: WithDefault<EnvironmentsLifecycleStatus>;
+  lifecycle_changed_at: Nullable<TimestampColumn>;
+  lifecycle_changed_by: WithDefault<string>;
+  lifecycle_reason: WithDefault<string>;
+  state_lock_default_mode: WithDefault<EnvironmentsStateLockDefaultMode>;
 }
 
-/** `public.states` (data model 1.1). `name` is the stored name; (tenant_id, name) is unique. */
-export interface StatesTable extends LifecycleColumns {
-  id: Generated<string>;
-  name: string;
-  lineage: string | null;
-  current_version_id: string | null;
-  created_at: GeneratedTimestampColumn;
-  updated_at: GeneratedTimestampColumn;
-  tenant_id: Generated<string>;
-  exclusive_locks: Generated<boolean>;
-  coexistence_mode: Generated<'warn' | 'strict'>;
+/** Data model 1.10 and 6: the audit trail. */
+export interface EventsTable {
+  id: WithDefault<string>;
+  kind: string;
+  state_id: Nullable<string>;
+  state_version_id: Nullable<string>;
+  actor: Nullable<string>;
+  payload: WithDefault<JsonTextColumn>;
+  created_at: WithDefault<TimestampColumn>;
+  tenant_id: WithDefault<string>;
 }
 
-/** `public.state_versions` (data model 1.2). (state_id, serial) is unique. */
-export interface StateVersionsTable {
-  id: Generated<string>;
-  state_id: string;
-  serial: BigIntColumn;
-  terraform_version: string | null;
-  /** Select `raw_state::text` or copy it: it may be hundreds of megabytes. */
-  raw_state: JsonTextColumn;
-  source: Generated<string>;
-  created_at: GeneratedTimestampColumn;
-  created_by: string | null;
-  tenant_id: Generated<string>;
-}
-
-/** `public.state_version_tags` (data model 1.3 and 4). (tenant_id, state_id, tag) is unique. */
-export interface StateVersionTagsTable {
-  id: Generated<string>;
-  tenant_id: Generated<string>;
-  state_id: string;
-  state_version_id: string;
-  tag: string;
-  description: string | null;
-  actor: Generated<string>;
-  created_at: GeneratedTimestampColumn;
-  updated_at: GeneratedTimestampColumn;
-}
-
-/** `public.resources` (data model 1.4): one row per span of serials in which a resource stayed the same. */
-export interface ResourcesTable {
-  id: Generated<string>;
-  state_id: string;
-  address: string;
-  mode: 'managed' | 'data';
-  type: string;
-  name: string;
-  provider: string;
-  module_path: Generated<string>;
-  index_kind: Generated<'none' | 'int' | 'string'>;
-  index_value: string | null;
-  attributes: GeneratedJsonTextColumn;
-  sensitive_paths: GeneratedJsonTextColumn;
-  dependencies_raw: GeneratedJsonTextColumn;
-  attributes_hash: string;
-  create_serial: BigIntColumn;
-  delete_serial: NullableBigIntColumn;
-  created_at: GeneratedTimestampColumn;
-  tenant_id: Generated<string>;
-  schema_version: Generated<number>;
-}
-
-/** `public.outputs` (data model 1.5): a full set of rows for each version. */
+/** Data model 1.5: a full set of rows for each version. */
 export interface OutputsTable {
-  id: Generated<string>;
+  id: WithDefault<string>;
   state_version_id: string;
   name: string;
   value: JsonTextColumn;
   value_type: JsonTextColumn;
-  sensitive: Generated<boolean>;
-  tenant_id: Generated<string>;
+  sensitive: WithDefault<boolean>;
+  tenant_id: WithDefault<string>;
 }
 
-/** `public.events` (data model 1.10 and 6): the audit trail. */
-export interface EventsTable {
-  id: Generated<string>;
-  kind: string;
-  state_id: string | null;
-  state_version_id: string | null;
-  actor: string | null;
-  payload: GeneratedJsonTextColumn;
-  created_at: GeneratedTimestampColumn;
-  tenant_id: Generated<string>;
+export type PortalAccountsAuthSource = 'password' | 'oidc';
+
+/** The person behind a personal access token (data model 7.3). */
+export interface PortalAccountsTable {
+  id: WithDefault<string>;
+  email: string;
+  company: WithDefault<string>;
+  plan: WithDefault<string>;
+  password_salt: string;
+  password_hash: string;
+  password_login_enabled: WithDefault<boolean>;
+  auth_source: WithDefault<PortalAccountsAuthSource>;
+  oidc_provider: WithDefault<string>;
+  created_at: WithDefault<TimestampColumn>;
+  updated_at: WithDefault<TimestampColumn>;
 }
 
-/** `public.state_locks` (data model 1.7 and 5). */
-export interface StateLocksTable {
-  state_id: string;
-  lock_id: string;
-  info: string | null;
-  who: string | null;
-  version: string | null;
-  created: string | null;
-  path: string | null;
-  acquired_at: GeneratedTimestampColumn;
-  expires_at: NullableTimestampColumn;
-  tenant_id: Generated<string>;
-  source_serial: NullableBigIntColumn;
+export interface PortalEnvironmentPatGrantsTable {
+  id: WithDefault<string>;
+  account_id: string;
+  environment_id: string;
+  granted_by: WithDefault<string>;
+  created_at: WithDefault<TimestampColumn>;
+  revoked_at: Nullable<TimestampColumn>;
+  revoked_by: WithDefault<string>;
 }
 
-/** `public.apply_runs` (data model 1.9). */
-export interface ApplyRunsTable {
-  id: Generated<string>;
-  state_id: string;
-  from_version_id: string;
-  to_version_id: string | null;
-  source_serial: BigIntColumn;
-  committed_serial: NullableBigIntColumn;
-  actor: string | null;
-  started_at: GeneratedTimestampColumn;
-  finished_at: NullableTimestampColumn;
-  resources_planned: number | null;
-  resources_applied: number | null;
-  resources_failed: number | null;
-  status: Generated<'running' | 'committed' | 'failed' | 'aborted'>;
-  error_summary: string | null;
-  info: GeneratedJsonTextColumn;
-  created_at: GeneratedTimestampColumn;
-  tenant_id: Generated<string>;
-}
-
-/** `public.refresh_runs` (data model 1.9). */
-export interface RefreshRunsTable {
-  id: Generated<string>;
-  state_id: string;
-  from_version_id: string;
-  to_version_id: string | null;
-  started_at: GeneratedTimestampColumn;
-  finished_at: NullableTimestampColumn;
-  resources_checked: number | null;
-  resources_changed: number | null;
-  resources_failed: number | null;
-  status: Generated<'running' | 'succeeded' | 'failed' | 'cancelled'>;
-  error_summary: string | null;
-  actor: string | null;
-  created_at: GeneratedTimestampColumn;
-  tenant_id: Generated<string>;
-}
-
-/** `public.resource_reservations` (data model 1.8). Its `tenant_id` is the zero tenant on every row Kilolock writes. */
-export interface ResourceReservationsTable {
-  id: Generated<string>;
-  state_id: string;
-  apply_id: string;
-  address_glob: string;
-  mode: 'read' | 'write';
-  holder: string;
-  info: GeneratedJsonTextColumn;
-  acquired_at: GeneratedTimestampColumn;
-  expires_at: TimestampColumn;
-  tenant_id: Generated<string>;
-}
-
-/** `public.api_tokens` (data model 7.2): one token is one environment. `token_hash` is SHA-256 of the whole token. */
-export interface ApiTokensTable extends LifecycleColumns {
-  id: Generated<string>;
-  tenant_id: string;
-  name: string;
+/** Data model 7.3. */
+export interface PortalPersonalAccessTokensTable {
+  id: WithDefault<string>;
+  account_id: string;
   token_hash: BytesColumn;
   token_prefix: string;
-  created_at: GeneratedTimestampColumn;
-  revoked_at: NullableTimestampColumn;
-  last_used_at: NullableTimestampColumn;
-  environment_id: string;
+  created_at: WithDefault<TimestampColumn>;
+  last_used_at: Nullable<TimestampColumn>;
+  revoked_at: Nullable<TimestampColumn>;
+  revoked_by: WithDefault<string>;
+  replaced_by_token_id: Nullable<string>;
 }
 
-/** `public.rbac_roles` (data model 7.5). */
-export interface RbacRolesTable {
-  id: Generated<string>;
-  key: string;
-  name: string;
-  description: Generated<string>;
-  created_at: GeneratedTimestampColumn;
-}
-
-/** `public.rbac_permissions` (data model 7.5). */
 export interface RbacPermissionsTable {
-  id: Generated<string>;
+  id: WithDefault<string>;
   key: string;
-  description: Generated<string>;
-  created_at: GeneratedTimestampColumn;
+  description: WithDefault<string>;
+  created_at: WithDefault<TimestampColumn>;
 }
 
-/** `public.rbac_role_permissions` (data model 7.5). */
-export interface RbacRolePermissionsTable {
-  role_id: string;
-  permission_id: string;
-  created_at: GeneratedTimestampColumn;
-}
+export type RbacPrincipalRolesScopeKind = 'global' | 'tenant' | 'environment';
 
-/** `public.rbac_principal_roles` (data model 7.5). */
+/** Data model 7.5. */
 export interface RbacPrincipalRolesTable {
-  id: Generated<string>;
+  id: WithDefault<string>;
   subject_kind: string;
   subject_id: string;
   role_id: string;
-  scope_kind: Generated<'global' | 'tenant' | 'environment'>;
-  scope_ref: Generated<string>;
-  granted_by: Generated<string>;
-  granted_at: GeneratedTimestampColumn;
-  revoked_at: NullableTimestampColumn;
+  scope_kind: WithDefault<RbacPrincipalRolesScopeKind>;
+  scope_ref: WithDefault<string>;
+  granted_by: WithDefault<string>;
+  granted_at: WithDefault<TimestampColumn>;
+  revoked_at: Nullable<TimestampColumn>;
 }
 
-/** `public.portal_accounts`: the person behind a personal access token (data model 7.3). */
-export interface PortalAccountsTable {
-  id: Generated<string>;
-  email: string;
-  company: Generated<string>;
-  plan: Generated<string>;
-  password_salt: string;
-  password_hash: string;
-  password_login_enabled: Generated<boolean>;
-  auth_source: Generated<'password' | 'oidc'>;
-  oidc_provider: Generated<string>;
-  created_at: GeneratedTimestampColumn;
-  updated_at: GeneratedTimestampColumn;
+export interface RbacRolePermissionsTable {
+  role_id: string;
+  permission_id: string;
+  created_at: WithDefault<TimestampColumn>;
 }
 
-/** `public.portal_personal_access_tokens` (data model 7.3). */
-export interface PortalPersonalAccessTokensTable {
-  id: Generated<string>;
-  account_id: string;
-  token_hash: BytesColumn;
-  token_prefix: string;
-  created_at: GeneratedTimestampColumn;
-  last_used_at: NullableTimestampColumn;
-  revoked_at: NullableTimestampColumn;
-  revoked_by: Generated<string>;
-  replaced_by_token_id: string | null;
+export interface RbacRolesTable {
+  id: WithDefault<string>;
+  key: string;
+  name: string;
+  description: WithDefault<string>;
+  created_at: WithDefault<TimestampColumn>;
 }
 
-/** `public.portal_environment_pat_grants` (data model 7.3). */
-export interface PortalEnvironmentPatGrantsTable {
-  id: Generated<string>;
-  account_id: string;
-  environment_id: string;
-  granted_by: Generated<string>;
-  created_at: GeneratedTimestampColumn;
-  revoked_at: NullableTimestampColumn;
-  revoked_by: Generated<string>;
+export type RefreshRunsStatus = 'running' | 'succeeded' | 'failed' | 'cancelled';
+
+/** Data model 1.9. */
+export interface RefreshRunsTable {
+  id: WithDefault<string>;
+  state_id: string;
+  from_version_id: string;
+  to_version_id: Nullable<string>;
+  started_at: WithDefault<TimestampColumn>;
+  finished_at: Nullable<TimestampColumn>;
+  resources_checked: Nullable<number>;
+  resources_changed: Nullable<number>;
+  resources_failed: Nullable<number>;
+  status: WithDefault<RefreshRunsStatus>;
+  error_summary: Nullable<string>;
+  actor: Nullable<string>;
+  created_at: WithDefault<TimestampColumn>;
+  tenant_id: WithDefault<string>;
 }
 
-/** `public.tenant_memberships` (data model 7.3). */
-export interface TenantMembershipsTable {
-  id: Generated<string>;
-  tenant_slug: string;
-  account_id: string;
-  role: Generated<'owner' | 'tenant_admin' | 'billing_admin' | 'member'>;
-  created_at: GeneratedTimestampColumn;
-  updated_at: GeneratedTimestampColumn;
-  revoked_at: NullableTimestampColumn;
-  revoked_by: Generated<string>;
+export type ResourceReservationsMode = 'read' | 'write';
+
+/** Data model 1.8. `tenant_id` is the zero tenant on every row Kilolock writes. */
+export interface ResourceReservationsTable {
+  id: WithDefault<string>;
+  state_id: string;
+  apply_id: string;
+  address_glob: string;
+  mode: ResourceReservationsMode;
+  holder: string;
+  info: WithDefault<JsonTextColumn>;
+  acquired_at: WithDefault<TimestampColumn>;
+  expires_at: TimestampColumn;
+  tenant_id: WithDefault<string>;
 }
 
-/** What an operation does. */
+export type ResourcesMode = 'managed' | 'data';
+
+export type ResourcesIndexKind = 'none' | 'int' | 'string';
+
+/** Data model 1.4: one row per span of serials in which a resource stayed the same. */
+export interface ResourcesTable {
+  id: WithDefault<string>;
+  state_id: string;
+  address: string;
+  mode: ResourcesMode;
+  type: string;
+  name: string;
+  provider: string;
+  module_path: WithDefault<string>;
+  index_kind: WithDefault<ResourcesIndexKind>;
+  index_value: Nullable<string>;
+  attributes: WithDefault<JsonTextColumn>;
+  sensitive_paths: WithDefault<JsonTextColumn>;
+  dependencies_raw: WithDefault<JsonTextColumn>;
+  attributes_hash: string;
+  create_serial: BigIntColumn;
+  delete_serial: Nullable<BigIntColumn>;
+  created_at: WithDefault<TimestampColumn>;
+  tenant_id: WithDefault<string>;
+  schema_version: WithDefault<number>;
+}
+
 export type OperationKind = 'EXPORT' | 'IMPORT';
 
-/** Where an operation stands. The last four are final. */
 export type OperationStatus = 'PENDING' | 'RUNNING' | 'SUCCEEDED' | 'FAILED' | 'CANCELLED' | 'EXPIRED';
 
-/** `state_archive.operation`: one export or import, from request to outcome. */
+/** One export or import, from request to outcome. */
 export interface OperationTable {
-  id: Generated<string>;
+  id: WithDefault<string>;
   kind: OperationKind;
   status: OperationStatus;
   tenant_id: string;
@@ -370,38 +268,38 @@ export interface OperationTable {
   /** The stored name, the one in `states.name`. */
   state_name: string;
   state_label: string;
-  state_id: string | null;
+  state_id: Nullable<string>;
   actor: string;
   subject: string;
-  request_id: string | null;
-  idempotency_key: string | null;
-  request_fingerprint: NullableBytesColumn;
-  versions_done: GeneratedBigIntColumn;
-  versions_total: NullableBigIntColumn;
-  bytes_done: GeneratedBigIntColumn;
-  bytes_total: NullableBigIntColumn;
-  created_at: GeneratedTimestampColumn;
-  started_at: NullableTimestampColumn;
-  finished_at: NullableTimestampColumn;
-  expires_at: NullableTimestampColumn;
+  request_id: Nullable<string>;
+  idempotency_key: Nullable<string>;
+  request_fingerprint: Nullable<BytesColumn>;
+  versions_done: WithDefault<BigIntColumn>;
+  versions_total: Nullable<BigIntColumn>;
+  bytes_done: WithDefault<BigIntColumn>;
+  bytes_total: Nullable<BigIntColumn>;
+  created_at: WithDefault<TimestampColumn>;
+  started_at: Nullable<TimestampColumn>;
+  finished_at: Nullable<TimestampColumn>;
+  expires_at: Nullable<TimestampColumn>;
   /** Until when the worker that runs it may be believed alive. */
-  lease_until: NullableTimestampColumn;
-  archive_sha256: NullableBytesColumn;
-  archive_size_bytes: NullableBigIntColumn;
-  archive_history_digest: NullableBytesColumn;
-  archive_file_name: string | null;
-  archive_object_key: string | null;
-  report: NullableJsonTextColumn;
+  lease_until: Nullable<TimestampColumn>;
+  archive_sha256: Nullable<BytesColumn>;
+  archive_size_bytes: Nullable<BigIntColumn>;
+  archive_history_digest: Nullable<BytesColumn>;
+  archive_file_name: Nullable<string>;
+  archive_object_key: Nullable<string>;
+  report: Nullable<JsonTextColumn>;
   /** The export that was taken of the history this import replaced. */
-  replaced_operation_id: string | null;
+  replaced_operation_id: Nullable<string>;
   /** Why support asked for it in an environment that is not its own. */
-  support_reason: string | null;
-  error_code: string | null;
-  error_message: string | null;
-  error_path: string[] | null;
+  support_reason: Nullable<string>;
+  error_code: Nullable<string>;
+  error_message: Nullable<string>;
+  error_path: Nullable<string[]>;
 }
 
-/** `state_archive.snapshot_import`: the version that a caller's idempotency key stands for. */
+/** The version that a caller's idempotency key stands for. */
 export interface SnapshotImportTable {
   tenant_id: string;
   subject: string;
@@ -409,12 +307,19 @@ export interface SnapshotImportTable {
   /** The digest of the request the key was first used with. */
   request_fingerprint: BytesColumn;
   /** Null, like the serial, within the transaction that writes the version. */
-  state_id: string | null;
-  serial: BigIntColumn | null;
-  created_at: Generated<string>;
+  state_id: Nullable<string>;
+  serial: Nullable<BigIntColumn>;
+  created_at: WithDefault<TimestampColumn>;
 }
 
-/** `state_archive.version_mapping`: which version of the archive became which row. */
+/** SHA-256 and length of the UTF-8 of `raw_state::text`, facts that never change. */
+export interface VersionDigestTable {
+  state_version_id: string;
+  sha256: BytesColumn;
+  byte_length: BigIntColumn;
+}
+
+/** Which version of the archive became which row. */
 export interface VersionMappingTable {
   operation_id: string;
   serial: BigIntColumn;
@@ -422,41 +327,138 @@ export interface VersionMappingTable {
   state_version_id: string;
 }
 
-/** `state_archive.version_digest`: SHA-256 and length of the UTF-8 of `raw_state::text`, facts that never change. */
-export interface VersionDigestTable {
-  state_version_id: string;
-  sha256: BytesColumn;
-  byte_length: BigIntColumn;
+/** Data model 1.7 and 5. */
+export interface StateLocksTable {
+  state_id: string;
+  lock_id: string;
+  info: Nullable<string>;
+  who: Nullable<string>;
+  version: Nullable<string>;
+  created: Nullable<string>;
+  path: Nullable<string>;
+  acquired_at: WithDefault<TimestampColumn>;
+  expires_at: Nullable<TimestampColumn>;
+  tenant_id: WithDefault<string>;
+  source_serial: Nullable<BigIntColumn>;
 }
 
-/**
- * Every table this project reads or writes: Kilolock's own (schema `public`, data model 1) and the project's
- * (schema `state_archive`).
- */
+/** Data model 1.3 and 4. (tenant_id, state_id, tag) is unique. */
+export interface StateVersionTagsTable {
+  id: WithDefault<string>;
+  tenant_id: WithDefault<string>;
+  state_id: string;
+  state_version_id: string;
+  tag: string;
+  description: Nullable<string>;
+  actor: WithDefault<string>;
+  created_at: WithDefault<TimestampColumn>;
+  updated_at: WithDefault<TimestampColumn>;
+}
+
+/** Data model 1.2. (state_id, serial) is unique. */
+export interface StateVersionsTable {
+  id: WithDefault<string>;
+  state_id: string;
+  serial: BigIntColumn;
+  terraform_version: Nullable<string>;
+  /** Select `raw_state::text` or copy it: it may be hundreds of megabytes. */
+  raw_state: JsonTextColumn;
+  source: WithDefault<string>;
+  created_at: WithDefault<TimestampColumn>;
+  created_by: Nullable<string>;
+  tenant_id: WithDefault<string>;
+}
+
+export type StatesLifecycleStatus = 'active' | 'suspended' | 'archived';
+
+export type StatesCoexistenceMode = 'warn' | 'strict';
+
+/** Data model 1.1. `name` is the stored name; (tenant_id, name) is unique. */
+export interface StatesTable {
+  id: WithDefault<string>;
+  name: string;
+  lineage: Nullable<string>;
+  current_version_id: Nullable<string>;
+  lifecycle_status: WithDefault<StatesLifecycleStatus>;
+  lifecycle_changed_at: Nullable<TimestampColumn>;
+  lifecycle_changed_by: WithDefault<string>;
+  lifecycle_reason: WithDefault<string>;
+  created_at: WithDefault<TimestampColumn>;
+  updated_at: WithDefault<TimestampColumn>;
+  tenant_id: WithDefault<string>;
+  exclusive_locks: WithDefault<boolean>;
+  coexistence_mode: WithDefault<StatesCoexistenceMode>;
+}
+
+export type TenantMembershipsRole = 'owner' | 'tenant_admin' | 'billing_admin' | 'member';
+
+export interface TenantMembershipsTable {
+  id: WithDefault<string>;
+  tenant_slug: string;
+  account_id: string;
+  role: WithDefault<TenantMembershipsRole>;
+  created_at: WithDefault<TimestampColumn>;
+  updated_at: WithDefault<TimestampColumn>;
+  revoked_at: Nullable<TimestampColumn>;
+  revoked_by: WithDefault<string>;
+}
+
+export type TenantsLifecycleStatus = 'active' | 'suspended' | 'archived';
+
+export type TenantsKind = 'organization' | 'personal';
+
+/** Data model 1.12: "workspace" is the public word for a tenant. */
+export interface TenantsTable {
+  id: WithDefault<string>;
+  workspace_id: WithDefault<string>;
+  slug: string;
+  name: string;
+  created_at: WithDefault<TimestampColumn>;
+  updated_at: WithDefault<TimestampColumn>;
+  lifecycle_status: WithDefault<TenantsLifecycleStatus>;
+  lifecycle_changed_at: Nullable<TimestampColumn>;
+  lifecycle_changed_by: WithDefault<string>;
+  lifecycle_reason: WithDefault<string>;
+  kind: WithDefault<TenantsKind>;
+  personal_owner_account_id: Nullable<string>;
+  billing_plan: WithDefault<string>;
+  /** 0 means unlimited, as in the two columns below. */
+  max_environments: WithDefault<number>;
+  max_state_resources: WithDefault<number>;
+  max_environment_resources: WithDefault<number>;
+  stripe_customer_id: Nullable<string>;
+  stripe_subscription_id: Nullable<string>;
+  stripe_subscription_status: Nullable<string>;
+  stripe_price_id: Nullable<string>;
+  stripe_current_period_end: Nullable<TimestampColumn>;
+  stripe_updated_at: Nullable<TimestampColumn>;
+}
+
+/** Every table, by the name statements use. */
 export interface Database {
-  tenants: TenantsTable;
-  environments: EnvironmentsTable;
-  states: StatesTable;
-  state_versions: StateVersionsTable;
-  state_version_tags: StateVersionTagsTable;
-  resources: ResourcesTable;
-  outputs: OutputsTable;
-  events: EventsTable;
-  state_locks: StateLocksTable;
+  api_tokens: ApiTokensTable;
   apply_runs: ApplyRunsTable;
+  environments: EnvironmentsTable;
+  events: EventsTable;
+  outputs: OutputsTable;
+  portal_accounts: PortalAccountsTable;
+  portal_environment_pat_grants: PortalEnvironmentPatGrantsTable;
+  portal_personal_access_tokens: PortalPersonalAccessTokensTable;
+  rbac_permissions: RbacPermissionsTable;
+  rbac_principal_roles: RbacPrincipalRolesTable;
+  rbac_role_permissions: RbacRolePermissionsTable;
+  rbac_roles: RbacRolesTable;
   refresh_runs: RefreshRunsTable;
   resource_reservations: ResourceReservationsTable;
-  api_tokens: ApiTokensTable;
-  rbac_roles: RbacRolesTable;
-  rbac_permissions: RbacPermissionsTable;
-  rbac_role_permissions: RbacRolePermissionsTable;
-  rbac_principal_roles: RbacPrincipalRolesTable;
-  portal_accounts: PortalAccountsTable;
-  portal_personal_access_tokens: PortalPersonalAccessTokensTable;
-  portal_environment_pat_grants: PortalEnvironmentPatGrantsTable;
-  tenant_memberships: TenantMembershipsTable;
+  resources: ResourcesTable;
   'state_archive.operation': OperationTable;
   'state_archive.snapshot_import': SnapshotImportTable;
-  'state_archive.version_mapping': VersionMappingTable;
   'state_archive.version_digest': VersionDigestTable;
+  'state_archive.version_mapping': VersionMappingTable;
+  state_locks: StateLocksTable;
+  state_version_tags: StateVersionTagsTable;
+  state_versions: StateVersionsTable;
+  states: StatesTable;
+  tenant_memberships: TenantMembershipsTable;
+  tenants: TenantsTable;
 }

@@ -1,22 +1,9 @@
-import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { Insertable } from 'kysely';
-import type { KilolockDatabase } from '../../src/database/connection.ts';
 import type { ResourcesTable } from '../../src/database/types.ts';
+import { kilolockCatalog, readRelation } from '../support/catalog.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { insertHistory } from '../support/fixtures.ts';
-
-interface Relation {
-  readonly kind: 'table' | 'view';
-  readonly columns: ReadonlyArray<{ name: string; type: string; default: string | null; nullable: boolean }>;
-  readonly constraints: ReadonlyArray<{ name: string; type: string; definition: string }> | null;
-  readonly unique_indexes: readonly string[];
-}
-
-/** Read from a real, fully migrated Kilolock database. */
-const catalog: Record<string, Relation> = JSON.parse(
-  readFileSync(new URL('../fixtures/kilolock-catalog.json', import.meta.url), 'utf8'),
-);
 
 let given: TestDatabase;
 beforeAll(async () => {
@@ -24,35 +11,10 @@ beforeAll(async () => {
 });
 afterAll(() => given.drop());
 
-async function readRelation({ pool }: KilolockDatabase, name: string): Promise<Relation> {
-  const query = async <Row extends object>(text: string) =>
-    (await pool.query<Row>(text, [`public.${name}`])).rows.map((row) => ({ ...row }));
-  const [kind] = await query<{ kind: 'table' | 'view' }>(
-    "select case relkind when 'r' then 'table' when 'v' then 'view' end as kind from pg_class where oid = $1::regclass",
-  );
-  const columns = await query<Relation['columns'][number]>(`
-    select attname as name, format_type(atttypid, atttypmod) as type,
-      pg_get_expr(adbin, adrelid) as default, not attnotnull as nullable
-    from pg_attribute left join pg_attrdef on adrelid = attrelid and adnum = attnum
-    where attrelid = $1::regclass and attnum > 0 and not attisdropped
-    order by attnum`);
-  // From PostgreSQL 18 on NOT NULL has rows here ('n'); it is compared by column.
-  const constraints = await query<{ name: string; type: string; definition: string }>(`
-    select conname as name, contype as type, pg_get_constraintdef(oid) as definition
-    from pg_constraint where conrelid = $1::regclass and contype in ('p', 'u', 'f', 'c', 'x')
-    order by conname collate "C"`);
-  const uniqueIndexes = await query<{ name: string }>(`
-    select relname as name from pg_index join pg_class on oid = indexrelid
-    where indrelid = $1::regclass and indisunique and not exists (select from pg_constraint where conindid = indexrelid)
-    order by relname collate "C"`);
-  if (kind === undefined) throw new Error(`${name} does not exist.`);
-  return { kind: kind.kind, columns, constraints, unique_indexes: uniqueIndexes.map((index) => index.name) };
-}
-
 describe('our tables and views are those of a real Kilolock database', () => {
-  test.each(Object.entries(catalog))('%s', async (name, expected) => {
+  test.each(Object.entries(kilolockCatalog))('%s', async (name, expected) => {
     const byName = (one: { name: string }, other: { name: string }) => (one.name < other.name ? -1 : 1);
-    expect(await readRelation(given.database, name)).toEqual({
+    expect(await readRelation(given.database, `public.${name}`)).toEqual({
       ...expected,
       constraints: [...(expected.constraints ?? [])].sort(byName),
       unique_indexes: [...expected.unique_indexes].sort(),
@@ -63,7 +25,7 @@ describe('our tables and views are those of a real Kilolock database', () => {
     const { rows } = await given.database.pool.query<{ relname: string }>(
       "select relname from pg_class where relnamespace = 'public'::regnamespace and relkind in ('r', 'v', 'm', 'p', 'f', 'S')",
     );
-    expect(rows.map((row) => row.relname).sort()).toEqual(Object.keys(catalog).sort());
+    expect(rows.map((row) => row.relname).sort()).toEqual(Object.keys(kilolockCatalog).sort());
   });
 });
 
