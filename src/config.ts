@@ -97,10 +97,8 @@ const environment = z.object({
   HOST: z.string().default('127.0.0.1'),
   PUBLIC_URL: webUrl.optional(),
   DATA_DIR: z.string().default('.data'),
-  DATABASE_URL: z
-    .string()
-    .refine((text) => /^postgres(ql)?:\/\//.test(text) && URL.canParse(text), 'expected postgresql://…')
-    .optional(),
+  // Read where it is used, as libpq reads it: database/dsn.ts.
+  DATABASE_URL: z.string().optional(),
   LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info'),
   AUTH_JWKS_URL: webUrl.optional(),
   AUTH_ISSUER: z.string().optional(),

@@ -1,11 +1,12 @@
-import pg from 'pg';
 import pino, { type Logger } from 'pino';
 import { loadOrCreateDevelopmentKey, signDevelopmentToken } from './auth/development-key.ts';
 import { describeError } from './base/error-log.ts';
 import { OperatorError } from './base/operator-error.ts';
 import { type Config, readConfig } from './config.ts';
 import { connectDatabase, type KilolockDatabase } from './database/connection.ts';
+import { databaseProblemLine } from './database/errors.ts';
 import { prepareDatabase } from './database/prepare.ts';
+import { refuseUnusableDatabase } from './database/readiness.ts';
 import { type Service, startService } from './service.ts';
 
 const SAMPLE_SCOPES = ['state.read', 'state.export', 'state.import'];
@@ -52,6 +53,7 @@ async function openDatabase(config: Config, logger: Logger): Promise<OpenDatabas
   }
   const database = connectDatabase({ connectionString: config.databaseUrl });
   await prepareDatabase(database);
+  await refuseUnusableDatabase(database);
   return { database, close: () => database.close() };
 }
 
@@ -91,14 +93,8 @@ async function announce({ auth, dataDirectory, playground }: Config, { publicUrl
 /** What tells whoever starts the process what to do, when one line can: null for a bug, which its stack tells of. */
 function lineForOperator(error: unknown): string | null {
   if (error instanceof OperatorError) return error.message;
-  // One attempt for each address of a host name; they fail alike.
-  if (error instanceof AggregateError) return lineForOperator(error.errors[0]);
-  if (!(error instanceof Error)) return null;
-  if (error instanceof pg.DatabaseError) {
-    return /^(28|3D)/.test(error.code ?? '') ? `DATABASE_URL cannot be used: ${error.message}` : null;
-  }
-  if (!('syscall' in error)) return null;
+  const databaseProblem = databaseProblemLine(error);
+  if (databaseProblem !== null || !(error instanceof Error) || !('syscall' in error)) return databaseProblem;
   if (error.syscall === 'listen') return `HOST and PORT cannot be listened on: ${error.message}`;
-  if ('path' in error) return `DATA_DIR cannot be used: ${error.message}`;
-  return `The database cannot be reached: ${error.message}`;
+  return 'path' in error ? `DATA_DIR cannot be used: ${error.message}` : null;
 }

@@ -13,6 +13,7 @@ import type { Config } from './config.ts';
 import type { KilolockDatabase } from './database/connection.ts';
 import { EnvironmentDatabases } from './database/environment-databases.ts';
 import { isPrepared } from './database/prepare.ts';
+import { refuseUnusableDatabase } from './database/readiness.ts';
 import { createContext, type GraphqlContext } from './graphql/context.ts';
 import { createSchema } from './graphql/schema.ts';
 import { createHttpServer } from './http/server.ts';
@@ -92,7 +93,10 @@ export async function startService(
     isGateway: createGatewayProof(config.auth.gatewaySecrets),
     createContext: (request) => createContext({ services, maxInlineUploadBytes, logger }, request),
     openDownload: (...link) => openArchive(services, ...link),
-    isReady: () => isPrepared(database),
+    async isReady() {
+      await refuseUnusableDatabase(database);
+      return isPrepared(database);
+    },
     logger,
     playground: config.playground,
     introspection: config.introspection,

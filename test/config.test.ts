@@ -81,7 +81,6 @@ describe('each variable', () => {
       'PUBLIC_URL',
       ['hunter2', 'https://hunter2@states.example.org', 'ftp://hunter2.example.org', '//hunter2'],
     ],
-    ['DATABASE_URL', ['hunter2', 'mysql://root:hunter2@db/x']],
     ['LOG_LEVEL', ['hunter2', 'INFO']],
     ['AUTH_JWKS_URL', ['hunter2', 'file:///hunter2', 'https://user:hunter2@id.example.org/jwks']],
     ['GATEWAY_SECRET', ['hunter2', ',', 'hunter2,long-enough-to-be-one', 'long-enough-to-be-one, hunter2 ,']],

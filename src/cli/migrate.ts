@@ -1,6 +1,7 @@
 import { OperatorError } from '../base/operator-error.ts';
 import { ConfigError, readConfig } from '../config.ts';
 import { connectDatabase } from '../database/connection.ts';
+import { databaseProblemLine } from '../database/errors.ts';
 import { prepareDatabase } from '../database/prepare.ts';
 
 /** @file Prepares the Kilolock database of `DATABASE_URL`: creates or updates the schema `state_archive`, nothing else. */
@@ -18,7 +19,8 @@ try {
   }
   process.stdout.write('The schema state_archive is up to date.\n');
 } catch (error) {
-  if (!(error instanceof OperatorError)) throw error;
-  process.stderr.write(`${error.message}\n`);
+  const line = error instanceof OperatorError ? error.message : databaseProblemLine(error);
+  if (line === null) throw error;
+  process.stderr.write(`${line}\n`);
   process.exitCode = 1;
 }

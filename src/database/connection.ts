@@ -2,10 +2,12 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { type Expression, type Kysely, type RawBuilder, sql, type Transaction } from 'kysely';
 import pg from 'pg';
 import { commit } from './commit.ts';
+import { readDsn } from './dsn.ts';
 import { DatabaseUnavailableError, interpretError, isEndOfSession } from './errors.ts';
 import { kyselyOfStatements, kyselyOfTransaction } from './kysely.ts';
 import { queryPinned } from './pinned-query.ts';
 import { type Lane, PURPOSES, type Purpose, pinsOf, type StatementPurpose } from './purposes.ts';
+import { RoutedPool } from './routed-pool.ts';
 import type { Database } from './types.ts';
 
 /** A PostgreSQL database and the connections to it. */
@@ -51,7 +53,7 @@ export interface DatabaseSession {
 
 /** Options of {@link connectDatabase}. */
 export interface ConnectOptions {
-  /** A PostgreSQL URI, `postgres://user:password@host:port/database`. */
+  /** The address in any form that libpq reads, see {@link readDsn}. */
   readonly connectionString: string;
   /** Most connections open at one time for each kind of work, see {@link Lane}; 8 when absent. */
   readonly maxConnections?: number;
@@ -109,16 +111,23 @@ const FORCED_CLOSE_MS = 1_000;
 /**
  * Opens a database. No connection is made before the first query.
  *
+ * @throws DsnError when the address cannot be read.
+ *
  * Values of the types bigint, timestamptz, json and jsonb (and arrays of them) come back as PostgreSQL's own text, never
  * parsed. Nothing is set for a session: see `purposes.ts`.
  */
 export function connectDatabase(options: ConnectOptions): KilolockDatabase {
+  const address = readDsn(options.connectionString);
+  const { user, password, database } = address;
   const clients = new Set<pg.PoolClient>();
   const makePool = () => {
-    const pool = new pg.Pool({
-      connectionString: options.connectionString,
+    const pool = new RoutedPool(address, {
+      user,
+      password,
+      database,
+      options: address.options,
       max: options.maxConnections ?? 8,
-      connectionTimeoutMillis: CONNECT_MS,
+      connectionTimeoutMillis: Math.min(CONNECT_MS, (address.connectTimeoutSeconds ?? Infinity) * 1000),
       keepAlive: true,
       keepAliveInitialDelayMillis: KEEP_ALIVE_MS,
       application_name: options.applicationName ?? 'kilolock-state-archive',

@@ -1,14 +1,7 @@
 import { connectDatabase, type KilolockDatabase } from './connection.ts';
+import { DatabaseUnavailableError } from './errors.ts';
 import { prepareDatabase } from './prepare.ts';
-
-/** Too many environments' databases are in use at this moment. */
-export class EnvironmentDatabasesBusyError extends Error {
-  override readonly name = 'EnvironmentDatabasesBusyError';
-
-  constructor(limit: number) {
-    super(`The databases of ${limit} environments are in use at this moment; try again later.`);
-  }
-}
+import { refuseUnusableDatabase } from './readiness.ts';
 
 /** How many databases are kept open, and how many connections each may have. */
 export interface EnvironmentDatabasesOptions {
@@ -46,8 +39,9 @@ export class EnvironmentDatabases {
   /**
    * The database behind a connection string, with the schema `state_archive` in it.
    *
-   * @throws NotKilolockDatabaseError when it has not Kilolock's tables; EnvironmentDatabasesBusyError when there is no
-   *   place for another; PostgreSQL's errors as they are.
+   * @throws NotKilolockDatabaseError when it has not Kilolock's tables; DsnError when the connection string
+   *   cannot be read; DatabaseUnusableError when the service cannot work there; DatabaseUnavailableError when it cannot be
+   *   reached, or there is no place for another.
    */
   async open(connectionString: string): Promise<KilolockDatabase> {
     const entry = this.#entries.get(connectionString) ?? this.#connect(connectionString);
@@ -82,6 +76,7 @@ export class EnvironmentDatabases {
   async #prepare(database: KilolockDatabase): Promise<void> {
     try {
       await prepareDatabase(database);
+      await refuseUnusableDatabase(database);
       await this.#options.onOpened(database);
     } catch (error) {
       await database.close();
@@ -97,6 +92,9 @@ export class EnvironmentDatabases {
       this.#entries.delete(connectionString);
       return;
     }
-    throw new EnvironmentDatabasesBusyError(maxDatabases);
+    throw new DatabaseUnavailableError(
+      'busy',
+      `The databases of ${maxDatabases} environments are in use at this moment; try again later.`,
+    );
   }
 }

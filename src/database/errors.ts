@@ -1,4 +1,5 @@
 import pg from 'pg';
+import { CallerError } from '../base/caller-error.ts';
 import { OperatorError } from '../base/operator-error.ts';
 import { PURPOSES, type Purpose } from './purposes.ts';
 
@@ -18,8 +19,9 @@ export type UnavailableReason = 'unreachable' | 'busy' | 'unresponsive' | 'timeo
  * The database could not do its part at this moment, and nothing is wrong with what was asked: asking again later may
  * succeed. Nothing was committed. `message` is fit for callers; the driver's own error is the `cause`.
  */
-export class DatabaseUnavailableError extends Error {
+export class DatabaseUnavailableError extends CallerError {
   override readonly name = 'DatabaseUnavailableError';
+  override readonly code = 'UNAVAILABLE';
   readonly reason: UnavailableReason;
 
   constructor(reason: UnavailableReason, message: string, options?: ErrorOptions) {
@@ -68,6 +70,26 @@ export function interpretError(error: unknown, purpose: Purpose): unknown {
     );
   }
   return error;
+}
+
+/**
+ * One line for whoever starts a process about a database that cannot be had; null when the error is about something else.
+ */
+export function databaseProblemLine(error: unknown): string | null {
+  if (error instanceof DatabaseUnavailableError) {
+    const cause = rootCause(error);
+    return cause === error ? error.message : `The database cannot be reached: ${cause.message}`;
+  }
+  // Class 28 is a refused login, 3D a database that does not exist.
+  if (error instanceof pg.DatabaseError && /^(28|3D)/.test(error.code ?? ''))
+    return `DATABASE_URL cannot be used: ${error.message}`;
+  return null;
+}
+
+function rootCause(error: Error): Error {
+  // One attempt for each address of a host name; they fail alike.
+  const cause: unknown = error instanceof AggregateError ? error.errors[0] : error.cause;
+  return cause instanceof Error ? rootCause(cause) : error;
 }
 
 /** Whether PostgreSQL says with this error that it closes the connection. */

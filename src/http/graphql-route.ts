@@ -16,6 +16,7 @@ import { GATEWAY_SECRET_HEADER } from '../auth/gateway-secret.ts';
 import { InvalidCredentialError, KeySetUnavailableError } from '../auth/jwt-verifier.ts';
 import type { Principal } from '../auth/principal.ts';
 import { describeError, originalError, redactSecrets } from '../base/error-log.ts';
+import { DatabaseUnavailableError } from '../database/errors.ts';
 import { HttpError } from './http-error.ts';
 import { receiveJsonBody, refuseCodings } from './json-body.ts';
 import { MAX_DOCUMENT_TOKENS, queryLimitsPlugin } from './limits.ts';
@@ -244,11 +245,12 @@ function maskAndLog(logger: Logger) {
     const scope = requestScope.getStore();
     const { masked, error: answered } = maskError(formatted, error, scope?.requestId ?? 'unknown');
     const origin = originalError(error);
-    if (masked && !scope?.loggedErrors.has(origin)) {
+    const isUnavailable = origin instanceof DatabaseUnavailableError;
+    if ((masked || isUnavailable) && !scope?.loggedErrors.has(origin)) {
       scope?.loggedErrors.add(origin);
-      (scope?.logger ?? logger).error(
+      (scope?.logger ?? logger)[isUnavailable ? 'warn' : 'error'](
         { error: describeError(error), path: formatted.path },
-        'GraphQL request failed',
+        isUnavailable ? 'the database is unavailable' : 'GraphQL request failed',
       );
     }
     return answered;

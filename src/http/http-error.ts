@@ -11,6 +11,7 @@ export type HttpErrorCode =
   | 'RANGE_NOT_SATISFIABLE'
   | 'HEADERS_TOO_LARGE'
   | 'INTERNAL'
+  | 'UNAVAILABLE'
   | 'NOT_READY';
 
 /**

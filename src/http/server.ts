@@ -6,6 +6,7 @@ import type { Logger } from 'pino';
 import type { Principal } from '../auth/principal.ts';
 import { describeError } from '../base/error-log.ts';
 import { present } from '../base/invariant.ts';
+import { DatabaseUnavailableError } from '../database/errors.ts';
 import { addDownloadRoute, type DownloadRouteOptions } from './download-route.ts';
 import { addGraphqlRoute, GRAPHQL_PATH, type GraphqlRouteOptions, startApollo } from './graphql-route.ts';
 import { addHealthRoutes, type HealthRoutesOptions } from './health-routes.ts';
@@ -203,6 +204,8 @@ function logRequest(request: FastifyRequest, reply: FastifyReply): void {
 
 function answerError(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const refusal = asRefusal(error);
+  if (error instanceof DatabaseUnavailableError)
+    request.scope.logger.warn({ error: describeError(error) }, 'the database is unavailable');
   if (refusal === null) request.scope.logger.error({ error: describeError(error) }, 'request failed');
   const answer = refusal ?? new HttpError(500, 'INTERNAL', INTERNAL_ERROR_MESSAGE);
   dropFileHeaders(reply);
@@ -214,9 +217,11 @@ function answerError(error: unknown, request: FastifyRequest, reply: FastifyRepl
     .send(body(answer, request.id));
 }
 
-/** What the caller did wrong, when that is what happened. */
+/** What the caller did wrong, or can ask again later, when that is what happened. */
 function asRefusal(error: unknown): HttpError | null {
   if (error instanceof HttpError) return error;
+  if (error instanceof DatabaseUnavailableError)
+    return new HttpError(503, 'UNAVAILABLE', error.message, { 'retry-after': '5' });
   if (!(error instanceof Error) || !('code' in error)) return null;
   // Apollo's adapter makes a URL with the Host header.
   if (error.code === 'ERR_INVALID_URL')

@@ -1,4 +1,5 @@
 import { ArchiveError, type ArchiveErrorCode } from '../archive/errors.ts';
+import { DatabaseUnavailableError, isConnectionLost } from '../database/errors.ts';
 import { StateEmptyError } from '../history/export-source.ts';
 import { HistoryInconsistentError } from '../history/inconsistent.ts';
 import { StateAmbiguousError } from '../history/namespace.ts';
@@ -61,6 +62,9 @@ export function toUserError(error: unknown): UserError | null {
       message: `${sentence(error.message)} ${ADVICE[error.code]}`,
       path: pathTo('file'),
     };
+  }
+  if (error instanceof DatabaseUnavailableError && !isConnectionLost(error)) {
+    return { code: 'OPERATION_INTERRUPTED', message: `${error.message} Nothing was written.`, path: null };
   }
   if (error instanceof StateEmptyError) {
     return { code: 'STATE_EMPTY', message: error.message, path: pathTo('name') };
