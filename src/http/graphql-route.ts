@@ -63,7 +63,7 @@ export interface GraphqlRouteOptions<Context extends { principal: Principal | nu
   isGateway(secret: string | undefined): boolean;
   /** Makes the context of one request. Apollo hands a shallow copy of it to the resolvers. */
   createContext(request: ContextRequest): Context;
-  /** Whether the schema can be asked for by introspection; a gateway asks for `_service` instead. */
+  /** Whether the schema can be asked for by introspection, and messages suggest its names; a gateway asks for `_service`. */
   readonly introspection: boolean;
   /** The largest file of a multipart request, and the largest JSON body of an authenticated caller, in bytes. */
   readonly maxInlineUploadBytes: number;
@@ -154,7 +154,7 @@ export async function startApollo<Context extends { principal: Principal | null 
       warn: (message: unknown) => logger.warn(redactSecrets(String(message))),
       error: (message: unknown) => logger.error(redactSecrets(String(message))),
     },
-    formatError: maskAndLog(logger),
+    formatError: maskAndLog(logger, introspection),
     plugins: [
       ApolloServerPluginCacheControlDisabled(),
       ApolloServerPluginInlineTraceDisabled(),
@@ -240,10 +240,11 @@ async function receiveBody(request: FastifyRequest, maxInlineUploadBytes: number
   return receiveMultipartBody(request.raw, request.scope.response, maxInlineUploadBytes);
 }
 
-function maskAndLog(logger: Logger) {
+function maskAndLog(logger: Logger, introspection: boolean) {
   return (formatted: GraphQLFormattedError, error: unknown): GraphQLFormattedError => {
     const scope = requestScope.getStore();
-    const { masked, error: answered } = maskError(formatted, error, scope?.requestId ?? 'unknown');
+    const requestId = scope?.requestId ?? 'unknown';
+    const { masked, error: answered } = maskError(formatted, error, requestId, introspection);
     const origin = originalError(error);
     const isUnavailable = origin instanceof DatabaseUnavailableError;
     if ((masked || isUnavailable) && !scope?.loggedErrors.has(origin)) {

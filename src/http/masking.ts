@@ -33,6 +33,7 @@ const CODES_OF_GRAPHQL: ReadonlySet<string> = new Set([
  * @param formatted the error as Apollo would send it.
  * @param error what was thrown.
  * @param requestId goes into every answer, so that whoever has it can be helped: the log has the request under it.
+ * @param namesOthers whether a message may suggest names of the schema that the caller did not use.
  * @returns `formatted` with the caller's own values taken out of the message, or one message for everything that is
  *   not written for callers. `masked` says which; a masked error belongs in the log.
  */
@@ -40,6 +41,7 @@ export function maskError(
   formatted: GraphQLFormattedError,
   error: unknown,
   requestId: string,
+  namesOthers: boolean,
 ): { readonly masked: boolean; readonly error: GraphQLFormattedError } {
   const origin = originalError(error);
   if (origin instanceof CallerError) {
@@ -71,7 +73,8 @@ export function maskError(
     ...extensions
   } = formatted.extensions ?? {};
   const message = CODES_OF_GRAPHQL.has(code) ? withoutValues(formatted.message) : formatted.message;
-  return { masked: false, error: { message, ...position, extensions: { ...extensions, requestId } } };
+  const told = namesOthers ? message : withoutSuggestion(message);
+  return { masked: false, error: { message: told, ...position, extensions: { ...extensions, requestId } } };
 }
 
 /**
@@ -98,4 +101,10 @@ function withoutValues(message: string): string {
     .replace(/^(Expected value of type "[^"]+"), found [\s\S]*/, '$1.')
     .replace(/^((?:Enum )?"?\w+"? cannot represent [^:]*): [\s\S]*/, '$1.')
     .replace(/\b(String|BlockString|Int|Float|Comment) "[\s\S]*/, '$1.');
+}
+
+/** graphql-js suggests at the end of a message. */
+function withoutSuggestion(message: string): string {
+  const end = message.indexOf(' Did you mean ');
+  return end < 0 ? message : message.slice(0, end);
 }

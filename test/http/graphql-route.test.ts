@@ -312,6 +312,24 @@ describe('errors', () => {
     });
   });
 
+  test('suggest no name of the schema where it cannot be asked for', async () => {
+    const closed = await startTestServer({ introspection: false });
+    for (const request of [
+      { query: '{ helo }' },
+      { query: '{ hello(name: 1) }' },
+      { query: 'query($input: EchoInpu!) { echo(input: $input) }' },
+      {
+        query: 'query($input: EchoInput!) { echo(input: $input) }',
+        variables: { input: { nam: 'n', name: 'n', count: 1 } },
+      },
+      { query: '{ __schema { types { name } } }' },
+    ]) {
+      const { status, text } = await query(closed, request);
+      expect([status, text.includes('Did you mean')]).toEqual([400, false]);
+    }
+    await closed.stop();
+  });
+
   test('in variables name the variable, the place and what is expected, and not the value', async () => {
     const answer = await query(server, {
       query: 'query($input: EchoInput!) { echo(input: $input) }',
