@@ -1,3 +1,4 @@
+import { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { type RawBuilder, sql } from 'kysely';
 import { z } from 'zod';
@@ -11,6 +12,8 @@ import type { ArchiveContents } from '../archive/writer.ts';
 import { type DatabaseSession, microsecondTime } from '../database/connection.ts';
 import { copyTextRows } from '../database/copy.ts';
 import { isUnstorableValue } from '../database/errors.ts';
+import { readStateDocument } from '../terraform/document.ts';
+import { UnsupportedStateDocumentError } from '../terraform/errors.ts';
 import { readHistories } from './history.ts';
 import { checkRawStateLength, HistoryInconsistentError, unarchivable } from './inconsistent.ts';
 import type { StateRecord } from './states.ts';
@@ -164,6 +167,34 @@ function bounded(column: string): RawBuilder<string> {
   return sql<string>`left(${sql.ref(column)}, ${sql.lit(MAX_TEXT_BYTES + 1)})`;
 }
 
+async function wholeOf(content: AsyncIterable<Uint8Array>, byteLength: number): Promise<Buffer> {
+  const bytes = Buffer.allocUnsafe(byteLength);
+  let at = 0;
+  for await (const chunk of content) {
+    bytes.set(chunk, at);
+    at += chunk.byteLength;
+  }
+  return bytes;
+}
+
+/**
+ * Refuses a raw state that an import would refuse: nobody shall learn years later that an archive cannot come back.
+ *
+ * @throws HistoryInconsistentError naming the serial and the place in the document.
+ */
+function checkRestorable(serial: bigint, bytes: Buffer): void {
+  try {
+    readStateDocument(bytes);
+  } catch (error) {
+    if (!(error instanceof UnsupportedStateDocumentError)) throw error;
+    throw new HistoryInconsistentError(
+      `The raw state of serial ${serial} is none that Kilolock could take back: at ${error.path}, ${error.reason}. An archive with it could not be restored; mend the version in Kilolock's database first.`,
+      { cause: error },
+    );
+  }
+}
+
+/** The raw states in serial order, each whole and checked: an export is refused for what no import would take. */
 async function* readRawStates(session: DatabaseSession, stateId: string): AsyncGenerator<RawState> {
   // COPY takes no parameters; the id is PostgreSQL's own rendering of a uuid.
   const query = `select version.serial::text, version.raw_state::text from public.state_versions version where version.state_id = ${session.client.escapeLiteral(stateId)} order by version.serial`;
@@ -172,7 +203,9 @@ async function* readRawStates(session: DatabaseSession, stateId: string): AsyncG
     for await (const { key, byteLength, content } of copyTextRows(session, query)) {
       const serial = BigInt(key);
       checkRawStateLength(serial, byteLength);
-      yield { serial, byteLength, content };
+      const bytes = await wholeOf(content, byteLength);
+      checkRestorable(serial, bytes);
+      yield { serial, byteLength, content: Readable.from([bytes]) };
       last = serial;
     }
   } catch (error) {

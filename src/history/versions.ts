@@ -174,7 +174,8 @@ async function selectRawStateFacts(
 /**
  * What each version holds, by version id. A row of `resources` is alive in a version of serial V when
  * `create_serial <= V < delete_serial` (data model 3.7); an instance is changed when another row stands for its
- * address.
+ * address and its attributes are others, as in Kilolock's own diff. A row of its own alone is no change: Kilolock opens
+ * one for another spelling, too.
  */
 export async function readVersionContents(
   db: Kysely<Database>,
@@ -195,7 +196,7 @@ export async function readVersionContents(
       from public.state_versions version
       where version.id = any(${[...versionIds]}::uuid[])
     ), instance as (
-      select wanted.id, span.address,
+      select wanted.id, wanted.state_id, span.address,
         max(span.create_serial) filter (
           where span.delete_serial is null or span.delete_serial > wanted.serial
         ) as here,
@@ -204,12 +205,16 @@ export async function readVersionContents(
       join public.resources span on span.state_id = wanted.state_id
         and span.create_serial <= wanted.serial
         and (span.delete_serial is null or span.delete_serial > coalesce(wanted.previous, wanted.serial))
-      group by wanted.id, span.address
+      group by wanted.id, wanted.state_id, span.address
     )
     select wanted.id,
       count(here) as resources,
       count(*) filter (where here is not null and earlier is null) as added,
-      count(*) filter (where here <> earlier) as changed,
+      count(*) filter (where here <> earlier and (
+        select count(distinct span.attributes::text) from public.resources span
+        where span.state_id = instance.state_id and span.address = instance.address
+          and span.create_serial in (here, earlier)
+      ) > 1) as changed,
       count(*) filter (where here is null and earlier is not null) as removed
     from wanted
     left join instance on instance.id = wanted.id

@@ -25,7 +25,11 @@ const MAX_LABEL_BYTES = 1024;
 export function destinationOf(namespace: StateNamespace, label: string): Destination {
   const problem = problemOfLabel(label);
   if (problem !== null) {
-    throw new RestoreRefusedError('INVALID_INPUT', `The state's name ${problem}.`, { inputPath: ['name'] });
+    throw new RestoreRefusedError(
+      'INVALID_INPUT',
+      `The state's name ${problem}. Kilolock can store such a name, but nothing addresses it reliably: give another \`name\` to restore or import under.`,
+      { inputPath: ['name'] },
+    );
   }
   return { namespace, label, name: storedName(namespace, label) };
 }

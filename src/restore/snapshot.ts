@@ -5,19 +5,20 @@ import {
   type KilolockDatabase,
   microsecondTime,
 } from '../database/connection.ts';
+import { isUnstorableValue, refusalText } from '../database/errors.ts';
 import type { Database } from '../database/types.ts';
 import { possibleNames, StateAmbiguousError, selectStates } from '../history/namespace.ts';
 import { findLockHolders } from '../history/versions.ts';
 import { DEFAULT_STATE_DOCUMENT_LIMITS, type StateDocument } from '../terraform/document.ts';
 import { ResourceLifecycle } from '../terraform/lifecycle.ts';
-import { type ProjectedResource, projectResources } from '../terraform/projection.ts';
+import { type ProjectedResource, type Projection, projectResources } from '../terraform/projection.ts';
 import { type Destination, hasArchivedNamesake, lockPolicyIn } from './destination.ts';
 import { RestoreRefusedError } from './errors.ts';
 import { insertOutputRows } from './outputs.ts';
 import { refuseOverQuota } from './quota.ts';
 import { insertResourceRows } from './resource-rows.ts';
 import { StorageTrial } from './storage-trial.ts';
-import { readSupportedDocument } from './supported-document.ts';
+import { readSupportedDocument, unsupportedDocument } from './supported-document.ts';
 
 /** The values Kilolock's own import endpoint takes for a version's source (data model 2.1). */
 export const SNAPSHOT_SOURCES = ['import', 'apply', 'refresh', 'unknown'] as const;
@@ -66,39 +67,54 @@ export async function appendSnapshot(
   const trial = new StorageTrial(database, destination.namespace.tenantId);
   const refusal = await trial.refusalOf('This document', document, resources.values());
   if (refusal !== null) throw refusal;
-  return inTransaction(database, 'restore', async (session) => {
-    const { db } = session;
-    const earlier = await once?.claim(db);
-    if (earlier) return earlier;
-    const state = await lockStateRow(db, destination, document);
-    const managed = [...document.instances()].filter(({ mode }) => mode === 'managed').length;
-    await refuseOverQuota(db, destination.namespace, managed, state.id);
-    const version = await insertVersion(db, destination, state.id, document, snapshot);
-    await projectVersion(session, destination, state.id, version, resources);
-    await insertOutputRows(session, destination.namespace.tenantId, [
-      { versionId: version.id, outputs: document.outputs() },
-    ]);
-    await db
-      .updateTable('states')
-      .set({ current_version_id: version.id, updated_at: sql`now()` })
-      .where('id', '=', state.id)
-      .execute();
-    await db
-      .insertInto('events')
-      .values({
-        tenant_id: destination.namespace.tenantId,
-        kind: 'state_write',
-        state_id: state.id,
-        state_version_id: version.id,
-        actor: snapshot.actor,
-        // A serial is a JSON number in Kilolock's events; the text keeps all of its digits.
-        payload: `{"source": ${JSON.stringify(snapshot.source)}, "serial": ${version.serial}}`,
-      })
-      .execute();
-    const appended = { stateId: state.id, serial: version.serial };
-    await once?.settle(db, appended);
-    return appended;
-  });
+  try {
+    return await inTransaction(database, 'restore', (session) =>
+      append(session, destination, snapshot, { document, resources }, once),
+    );
+  } catch (error) {
+    if (!isUnstorableValue(error)) throw error;
+    throw unsupportedDocument('This document', '$', refusalText(error), error);
+  }
+}
+
+async function append(
+  session: DatabaseSession,
+  destination: Destination,
+  snapshot: Snapshot,
+  { document, resources }: Pick<Projection, 'resources'> & { readonly document: StateDocument },
+  once: OnceOnly | null,
+): Promise<AppendedVersion> {
+  const { db } = session;
+  const earlier = await once?.claim(db);
+  if (earlier) return earlier;
+  const state = await lockStateRow(db, destination, document);
+  const managed = [...document.instances()].filter(({ mode }) => mode === 'managed').length;
+  await refuseOverQuota(db, destination.namespace, managed, state.id);
+  const version = await insertVersion(db, destination, state.id, document, snapshot);
+  await projectVersion(session, destination, state.id, version, resources);
+  await insertOutputRows(session, destination.namespace.tenantId, [
+    { versionId: version.id, outputs: document.outputs() },
+  ]);
+  await db
+    .updateTable('states')
+    .set({ current_version_id: version.id, updated_at: sql`now()` })
+    .where('id', '=', state.id)
+    .execute();
+  await db
+    .insertInto('events')
+    .values({
+      tenant_id: destination.namespace.tenantId,
+      kind: 'state_write',
+      state_id: state.id,
+      state_version_id: version.id,
+      actor: snapshot.actor,
+      // A serial is a JSON number in Kilolock's events; the text keeps all of its digits.
+      payload: `{"source": ${JSON.stringify(snapshot.source)}, "serial": ${version.serial}}`,
+    })
+    .execute();
+  const appended = { stateId: state.id, serial: version.serial };
+  await once?.settle(db, appended);
+  return appended;
 }
 
 /** Creates the state row or locks the one there is: either way other writers wait until this one has ended. */

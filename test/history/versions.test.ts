@@ -14,10 +14,12 @@ import {
   readVersionContents,
 } from '../../src/history/versions.ts';
 import { readStateDocument } from '../../src/terraform/document.ts';
+import { jsonbText } from '../../src/terraform/jsonb-text.ts';
 import { projectResources } from '../../src/terraform/projection.ts';
 import { type Backend, createCaller, openBackend } from '../operations/support/backend.ts';
 import { annotate, post, postTerraformHistory } from '../operations/support/histories.ts';
 import { insertHistory, loadCase, loadTerraformHistory } from '../support/fixtures.ts';
+import { stateText } from '../terraform/state-text.ts';
 
 let backend: Backend;
 let caller: Caller;
@@ -87,6 +89,22 @@ describe('the versions of a state', () => {
   });
 });
 
+test('another spelling of the same attributes opens rows and is no change', async () => {
+  const document = stateText('{"attributes": {"id": "i-1", "a": 1}, "index_key": 0}, {"index_key": 1}');
+  const respelled = document.replace('{"id": "i-1", "a": 1}', '{"a":1,"id":"\\u0069-1"}');
+  const { stateId: id } = await post(backend.database, caller, 'spelled', document);
+  await post(backend.database, caller, 'spelled', respelled);
+  await post(backend.database, caller, 'spelled', document.replace('"a": 1', '"a": 2'));
+  const { rows } = await backend.database.pool.query('select from resources where state_id = $1', [id]);
+  expect(rows).toHaveLength(4);
+  const versions = (await versionsOf(id)).toReversed();
+  const contents = await readVersionContents(
+    backend.database.for('record'),
+    versions.map((version) => version.id),
+  );
+  expect(versions.map((version) => contents.get(version.id)?.changed)).toEqual([0, 0, 1]);
+});
+
 test('what a version holds, and how it differs from the one before, is what its document says', async () => {
   const versions = (await versionsOf(stateId)).toReversed();
   const contents = await readVersionContents(
@@ -97,13 +115,15 @@ test('what a version holds, and how it differs from the one before, is what its 
   for (const [index, version] of versions.entries()) {
     const document = readStateDocument(Buffer.from(documents[index] ?? ''));
     const now = new Map(
-      [...projectResources(document, 'as-written').resources].map(([address, { attributesHash }]) => [
+      [...projectResources(document, 'as-written').resources].map(([address, { attributes }]) => [
         address,
-        attributesHash,
+        jsonbText(attributes).toString(),
       ]),
     );
     const added = [...now.keys()].filter((address) => !before.has(address));
-    const changed = [...now].filter(([address, hash]) => before.has(address) && before.get(address) !== hash);
+    const changed = [...now].filter(
+      ([address, attributes]) => before.has(address) && before.get(address) !== attributes,
+    );
     expect(contents.get(version.id)).toEqual({
       resources: now.size,
       added: added.length,

@@ -16,6 +16,7 @@ import {
   stateIdOf,
 } from '../operations/support/backend.ts';
 import { countRows, readStateRows } from '../support/state-rows.ts';
+import { resourceText } from '../terraform/state-text.ts';
 import {
   type KilolockCase,
   kilolockCases,
@@ -109,6 +110,64 @@ test('a key that stands in two cases comes back too: the rows are those of the s
     );
   }
 }, 180_000);
+
+describe('what could not come back does not leave', () => {
+  test('such as a document that Kilolock itself could not read again', async () => {
+    await append('unreadable', caseOf('instance index_key bad, then good'));
+    const refusal = await refusalOf(runExport(source, caller, 'unreadable'));
+    expect(refusal.code).toBe('HISTORY_INCONSISTENT');
+    expect(refusal.message).toContain('serial 1 ');
+    expect(refusal.message).toContain('$.resources[0].instances[0].index_key');
+  });
+
+  test.each([
+    ['another version of the format', '{"version": 3, "serial": 2}', '$.version'],
+    ['no state at all', '[1]', '$'],
+    ['a member of another type', '{"version": 4, "resources": [{"name": 1}]}', '$.resources[0].name'],
+  ])('such as a row that Kilolock never wrote: %s', async (what, planted, path) => {
+    const { stateId } = await append(what, caseOf('plain'));
+    await append(what, caseOf('plain'));
+    await source.database.pool.query(
+      'update state_versions set raw_state = $2 where state_id = $1 and serial = 2',
+      [stateId, planted],
+    );
+    const refusal = await refusalOf(runExport(source, caller, what));
+    expect(refusal).toMatchObject({ code: 'HISTORY_INCONSISTENT' });
+    expect(refusal.message).toContain(`serial 2 is none that Kilolock could take back: at ${path}, `);
+  });
+});
+
+describe('instances of one address', () => {
+  const restored = async (label: string, ...instances: string[]) => {
+    const path = inDirectory(`${label}.klstate`);
+    const rawState = `{"version": 4, "serial": 1, "lineage": "", "resources": [${resourceText(...instances)}]}`;
+    await buildArchive({ versions: [{ serial: 1n, rawState }], resources: null }, path);
+    const options = { label, allowSharedLineage: true };
+    const operation = await runImport(elsewhere, stranger, path, options);
+    const { resources } = await readStateRows(elsewhere.database, stateIdOf(operation));
+    const warnings = operation.report?.warnings.filter(({ serial }) => serial === 1n) ?? [];
+    return { addresses: resources?.map(({ address }) => address), warnings };
+  };
+
+  test('are told, when neither is deposed', async () => {
+    const { addresses, warnings } = await restored('twice', '{"schema_version": 1}', '{}');
+    expect(addresses).toEqual(['aws_instance.web']);
+    expect(warnings).toMatchObject([{ code: 'ADDRESS_REPEATED' }]);
+    expect(warnings[0]?.message).toContain('aws_instance.web is the address of several instances');
+  });
+
+  test('are not told of a deposed one that stands alone', async () => {
+    const { warnings } = await restored('alone', '{"deposed": "a1b2c3d4"}');
+    expect(warnings).toMatchObject([{ code: 'DEPOSED_INSTANCE' }]);
+    expect(warnings[0]?.message).toContain('a deposed object and no current one');
+  });
+
+  test('are not those of the keys "0" and "-0"', async () => {
+    const { addresses, warnings } = await restored('zero', '{"index_key": "-0"}', '{"index_key": "0"}');
+    expect(addresses?.toSorted()).toEqual(['aws_instance.web[-0]', 'aws_instance.web[0]']);
+    expect(warnings).toEqual([]);
+  });
+});
 
 describe('what only the database can tell', () => {
   const tooLong = kilolockCases.filter(
