@@ -1,4 +1,5 @@
 import { GraphQLError } from 'graphql';
+import { clip } from './clip.ts';
 
 /** What the log holds of an error. */
 export interface LoggedError {
@@ -35,7 +36,7 @@ export function describeError(error: unknown, depth = 0): LoggedError {
   const code = 'code' in origin && typeof origin.code === 'string' ? origin.code : undefined;
   return {
     type: origin.name,
-    message: safeMessage(origin, code).slice(0, MAX_MESSAGE_LENGTH),
+    message: clip(safeMessage(origin, code), MAX_MESSAGE_LENGTH),
     code,
     // The stack repeats the message, which may be long: only its frames are kept.
     stack: origin.stack

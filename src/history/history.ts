@@ -166,6 +166,19 @@ const tagRows = z.array(
 /** How many rows there are, and the name of one that no archive can hold. */
 const countRow = z.tuple([z.number(), z.string().nullable()]);
 
+/** @throws HistoryInconsistentError when there are more rows than an archive holds. */
+function checkCounts(counts: { versions: number; tags: number; events: number }): void {
+  const { maxVersions, maxEvents } = DEFAULT_ARCHIVE_LIMITS;
+  const limits = { versions: maxVersions, tags: maxVersions, events: maxEvents };
+  for (const what of ['versions', 'tags', 'events'] as const) {
+    if (counts[what] > limits[what]) {
+      throw new HistoryInconsistentError(
+        `The state has ${counts[what]} ${what}; an archive holds ${limits[what]} at most.`,
+      );
+    }
+  }
+}
+
 function historyOf(row: {
   stateId: string;
   lineage: string | null;
@@ -225,13 +238,14 @@ function historyOf(row: {
   if (oddEvent !== null) {
     throw unarchivable(
       `Event ${oddEvent}`,
-      `has a time outside the years 0001 to 9999, or a kind or an actor that is too long`,
+      'a time outside the years 0001 to 9999, or a kind or an actor that is too long',
     );
   }
   const [spanCount, oddSpan] = countRow.parse(JSON.parse(row.spans ?? '[0, null]'));
   if (oddSpan !== null) {
-    throw unarchivable(`A resource row of ${quoted(oddSpan)}`, 'has a time outside the years 0001 to 9999');
+    throw unarchivable(`A resource row of ${quoted(oddSpan)}`, 'a time outside the years 0001 to 9999');
   }
+  checkCounts({ versions: versions.length, tags: tags.length, events: eventCount });
   const currentVersion = versions.find((version) => version.id === row.currentVersionId);
   if (currentVersion === undefined && (row.currentVersionId !== null || versions.length > 0)) {
     throw new HistoryInconsistentError(

@@ -87,7 +87,8 @@ export function pathTo(...keys: readonly string[]): readonly string[] {
 const ADVICE: Readonly<Record<ArchiveErrorCode, string>> = {
   ARCHIVE_CORRUPT: 'Nothing was written; send the file again, or export it again.',
   ARCHIVE_INCONSISTENT: 'Nothing was written; export the state again where it comes from.',
-  ARCHIVE_TOO_LARGE: 'Nothing was written; an operator can raise the limit.',
+  ARCHIVE_TOO_LARGE:
+    'Nothing was written. docs/archive-format.md names the limits; an operator can raise that of the file, MAX_ARCHIVE_BYTES.',
   ARCHIVE_TRUNCATED: 'Nothing was written; send the file again, or export it again.',
   ARCHIVE_UNSAFE: 'Nothing was written; no archive is like that, so find out where the file comes from.',
   ARCHIVE_UNSUPPORTED_FORMAT: 'Nothing was written; give a .klstate file of a format named here.',

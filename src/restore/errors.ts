@@ -13,7 +13,8 @@ export type RestoreRefusalCode =
   | 'STATE_NOT_FOUND'
   | 'UNSUPPORTED_STATE_DOCUMENT';
 
-const MAX_MESSAGE = 1000;
+/** Long enough for a path of forty keys and what is wrong at its end. */
+const MAX_MESSAGE = 4000;
 
 /** A restore or a snapshot import that was refused; nothing was written. */
 export class RestoreRefusedError extends Error {
