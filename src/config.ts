@@ -46,8 +46,10 @@ export interface Config {
   readonly maxInlineUploadBytes: number;
   /** The largest archive accepted or written, in bytes of the file. */
   readonly maxArchiveBytes: number;
-  /** How many exports and imports one subject may have pending or running in an environment. */
+  /** How many exports and imports one subject may have pending or running in an environment, and send at a time. */
   readonly maxOperationsPerPrincipal: number;
+  /** How many archives that one subject exported are kept of an environment at a time. */
+  readonly maxArchivesPerPrincipal: number;
 }
 
 /** The environment holds a value that cannot be used. `message` is one line that names the variable. */
@@ -115,6 +117,7 @@ const environment = z.object({
   MAX_INLINE_UPLOAD_BYTES: bytes.default(32 * MEBIBYTE),
   MAX_ARCHIVE_BYTES: bytes.default(4096 * MEBIBYTE),
   MAX_OPERATIONS_PER_PRINCIPAL: z.coerce.number().int().min(1).max(1000).default(3),
+  MAX_ARCHIVES_PER_PRINCIPAL: z.coerce.number().int().min(1).max(1_000_000).default(1000),
 });
 
 /**
@@ -172,6 +175,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
     maxInlineUploadBytes: value.MAX_INLINE_UPLOAD_BYTES,
     maxArchiveBytes: value.MAX_ARCHIVE_BYTES,
     maxOperationsPerPrincipal: value.MAX_OPERATIONS_PER_PRINCIPAL,
+    maxArchivesPerPrincipal: value.MAX_ARCHIVES_PER_PRINCIPAL,
   };
 }
 

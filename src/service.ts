@@ -24,6 +24,7 @@ import { Environments } from './operations/environments.ts';
 import { failInterrupted } from './operations/operation-records.ts';
 import { OperationRunner } from './operations/operation-runner.ts';
 import type { ArchiveServices } from './operations/services.ts';
+import { UploadsInFlight } from './operations/uploads-in-flight.ts';
 
 /** The subgraph, listening. */
 export interface Service {
@@ -42,7 +43,8 @@ const OPERATIONS_AT_A_TIME = 4;
 const ENVIRONMENT_DATABASES = 50;
 const CONNECTIONS_AN_ENVIRONMENT = 5;
 const HOUSEKEEPING_MS = 10 * 60 * 1000;
-const LEFTOVERS_AGE_MS = 24 * 3600 * 1000;
+/** Six times as long as between two signs of life of a process. */
+const LEFTOVERS_AGE_MS = 6 * HOUSEKEEPING_MS;
 /** How long a shutdown waits for requests: a client that stands still would hold it up for ever. */
 const REQUEST_GRACE_MS = 10_000;
 
@@ -79,6 +81,8 @@ export async function startService(
     accesses: new DownloadAccesses(),
     limits: { ...DEFAULT_ARCHIVE_LIMITS, maxArchiveBytes: BigInt(config.maxArchiveBytes) },
     maxOperationsPerPrincipal: config.maxOperationsPerPrincipal,
+    maxArchivesPerPrincipal: config.maxArchivesPerPrincipal,
+    uploads: new UploadsInFlight(config.maxOperationsPerPrincipal),
     retentionSeconds: config.archiveRetentionSeconds,
   };
   await failInterrupted(database.for('housekeeping'));

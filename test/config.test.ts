@@ -37,6 +37,7 @@ describe('without any variable', () => {
       maxInlineUploadBytes: 32 * 1024 * 1024,
       maxArchiveBytes: 4 * 1024 ** 3,
       maxOperationsPerPrincipal: 3,
+      maxArchivesPerPrincipal: 1000,
     });
   });
 
@@ -66,6 +67,7 @@ describe('each variable', () => {
     [{ MAX_INLINE_UPLOAD_BYTES: '1048576' }, { maxInlineUploadBytes: 1048576 }],
     [{ MAX_ARCHIVE_BYTES: '1' }, { maxArchiveBytes: 1 }],
     [{ MAX_OPERATIONS_PER_PRINCIPAL: '12' }, { maxOperationsPerPrincipal: 12 }],
+    [{ MAX_ARCHIVES_PER_PRINCIPAL: '7' }, { maxArchivesPerPrincipal: 7 }],
     [{ DATABASE_URL, ...JWKS }, { databaseUrl: DATABASE_URL }],
     [
       { DATABASE_URL: 'postgres://localhost/kilolock', ...JWKS },

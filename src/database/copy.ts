@@ -209,9 +209,11 @@ export async function copyIntoTable(
   const stream = client.query(copyFrom(`COPY ${target} (${names}) FROM STDIN (FORMAT binary)`));
 
   let serverError: Error | undefined;
+  let failWrite: (error: Error) => void = () => {};
   const failed = new Promise<never>((_, reject) => {
     stream.on('error', (error) => {
       serverError ??= error;
+      failWrite(error);
       reject(error);
     });
   });
@@ -222,10 +224,12 @@ export async function copyIntoTable(
   // fails while it still has several writes queued.
   const send = (block: Buffer): Promise<void> => {
     if (serverError) return session.answered(failed);
-    const written = new Promise<void>((resolve) => {
+    // A promise for each write: racing all of them against the one of the whole COPY would keep every one until its end.
+    const written = new Promise<void>((resolve, reject) => {
+      failWrite = reject;
       stream.write(block, () => resolve());
     });
-    return session.answered(Promise.race([written, failed]));
+    return session.answered(written);
   };
 
   const writer = new BlockWriter(send);

@@ -15,7 +15,6 @@ import {
   listTags,
   listVersions,
   type RawStateFacts,
-  readRawState,
   readRawStateFacts,
   readVersionContents,
   type TagRecord,
@@ -29,7 +28,7 @@ import {
   type OperationPosition,
   type OperationRecord,
 } from '../operations/operation-records.ts';
-import { badUserInput } from './connection.ts';
+import type { RawStateBudget, ReadRawState } from './raw-state-budget.ts';
 
 /**
  * Reads of one request, gathered so that a field costs one statement for all the entities that ask for it. What the
@@ -51,7 +50,7 @@ export interface Loaders {
   readonly rawStateFacts: DataLoader<VersionRecord, RawStateFacts | null, string>;
   readonly contents: DataLoader<string, VersionContents | null>;
   readonly outputNames: DataLoader<string, readonly string[]>;
-  readonly rawState: DataLoader<string, string | null>;
+  readonly rawState: DataLoader<string, ReadRawState | null>;
 }
 
 /** A page of a state's versions, newest serial first. */
@@ -81,7 +80,7 @@ export interface VersionSerial {
  *
  * @param digests what the request may have digested, in all its environments.
  */
-export function createLoaders(caller: Caller, digests: DigestBudget): Loaders {
+export function createLoaders(caller: Caller, digests: DigestBudget, rawStates: RawStateBudget): Loaders {
   const { database } = caller;
   const db = database.for('read');
   const mayRead = may(caller, 'state.read');
@@ -123,30 +122,10 @@ export function createLoaders(caller: Caller, digests: DigestBudget): Loaders {
     ),
     contents: byKey((ids) => readVersionContents(db, ids), null),
     outputNames: byKey((ids) => listOutputNames(db, ids), []),
-    rawState: rawStateLoader(db),
+    rawState: new DataLoader(([id]) => Promise.all([id === undefined ? null : rawStates.read(db, id)]), {
+      batch: false,
+    }),
   };
-}
-
-/** The most raw states one request gives out: an answer is held in memory whole. */
-const MAX_RAW_STATES = 10;
-
-/** One at a time: raw states may be large, and the statements for them need not run together. */
-function rawStateLoader(db: Kysely<Database>): DataLoader<string, string | null> {
-  let given = 0;
-  return new DataLoader<string, string | null>(
-    async ([id]) => {
-      given += 1;
-      if (given > MAX_RAW_STATES) {
-        return [
-          badUserInput(
-            `One request gives out ${MAX_RAW_STATES} raw states at most; export the state instead.`,
-          ),
-        ];
-      }
-      return [id === undefined ? null : await readRawState(db, id)];
-    },
-    { batch: false },
-  );
 }
 
 /** Drops what was read, after a mutation has written: the next read of the same request sees what is there now. */

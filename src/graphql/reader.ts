@@ -9,6 +9,7 @@ import type { ArchiveServices } from '../operations/services.ts';
 import { insertStateEvent } from '../operations/state-events.ts';
 import { badUserInput } from './connection.ts';
 import { createLoaders, type Loaders } from './loaders.ts';
+import { RawStateBudget } from './raw-state-budget.ts';
 import type { StateScopeInput } from './schema-types.ts';
 
 /** The caller in one environment, and what one request reads there. */
@@ -41,10 +42,10 @@ export function createReaders(
   request: ReaderRequest,
 ): (scope: StateScopeInput | null | undefined) => Promise<Reader | null> {
   const opened = new Map<string, Promise<Reader | null>>();
-  const digests = new DigestBudget(request.signal);
+  const budgets = { digests: new DigestBudget(request.signal), rawStates: new RawStateBudget() };
   return (scope) => {
     const key = scope ? JSON.stringify([scope.workspaceId, scope.environmentId, scope.reason]) : '';
-    const reader = opened.get(key) ?? openReader(request, scope ?? null, digests);
+    const reader = opened.get(key) ?? openReader(request, scope ?? null, budgets);
     opened.set(key, reader);
     return reader;
   };
@@ -53,7 +54,7 @@ export function createReaders(
 async function openReader(
   request: ReaderRequest,
   scope: StateScopeInput | null,
-  digests: DigestBudget,
+  { digests, rawStates }: { digests: DigestBudget; rawStates: RawStateBudget },
 ): Promise<Reader | null> {
   const { principal, services } = request;
   if (principal === null) return null;
@@ -67,7 +68,7 @@ async function openReader(
   const supportReason = reasonOf(principal, environment, scope, isOwn);
   const caller: Caller = { principal, ...environment, supportReason };
   if (supportReason !== null) await recordSupportAccess(request, caller, supportReason);
-  return { caller, loaders: createLoaders(caller, digests) };
+  return { caller, loaders: createLoaders(caller, digests, rawStates) };
 }
 
 function mayDoAnything(principal: Principal, { namespace }: OpenEnvironment): boolean {

@@ -248,13 +248,26 @@ export async function listOutputNames(
   return new Map([...names].map(([versionId, group]) => [versionId, group.map((row) => row.name)]));
 }
 
+/** A raw state, or only its size when it is larger than was asked for. */
+export interface SizedRawState {
+  /** Length of the text in bytes. */
+  readonly byteLength: number;
+  /** Byte for byte as PostgreSQL renders the jsonb; null when it has more bytes than were asked for. */
+  readonly text: string | null;
+}
+
 /**
- * The raw state of one version, byte for byte as PostgreSQL renders the jsonb. It holds secrets.
+ * The raw state of one version, of at most `maxBytes`; null when the version is gone. It holds secrets.
  *
  * @throws HistoryInconsistentError when it is longer than any that an archive holds: numbers unfold when they are printed, and
  *   the driver ends the process over a value of half a gigabyte.
  */
-export async function readRawState(db: Kysely<Database>, versionId: string): Promise<string | null> {
+export async function readRawState(
+  db: Kysely<Database>,
+  versionId: string,
+  maxBytes: number,
+): Promise<SizedRawState | null> {
+  const most = Math.min(maxBytes, DEFAULT_ARCHIVE_LIMITS.maxVersionBytes);
   const row = await db
     .selectFrom((printed) =>
       printed
@@ -268,16 +281,12 @@ export async function readRawState(db: Kysely<Database>, versionId: string): Pro
     .select([
       'serial',
       sql<number>`octet_length(text)`.as('byteLength'),
-      sql<
-        string | null
-      >`case when octet_length(text) <= ${sql.lit(DEFAULT_ARCHIVE_LIMITS.maxVersionBytes)} then text end`.as(
-        'rawState',
-      ),
+      sql<string | null>`case when octet_length(text) <= ${sql.lit(most)} then text end`.as('text'),
     ])
     .executeTakeFirst();
   if (row === undefined) return null;
   checkRawStateLength(BigInt(row.serial), row.byteLength);
-  return row.rawState;
+  return { byteLength: row.byteLength, text: row.text };
 }
 
 /** Who holds the oldest lock on each state that is locked (data model 5). */

@@ -9,7 +9,7 @@ import type { AccessEnd } from './download-accesses.ts';
 import {
   type ArchiveRecord,
   expireArchives,
-  findArchivesToRemove,
+  findExports,
   findFinishedExport,
   type OperationRecord,
 } from './operation-records.ts';
@@ -115,26 +115,39 @@ async function isStillPermitted(
   return principal !== null && mayIn(principal, 'state.export', namespace);
 }
 
+/** How much longer than it is kept a file is left alone that nobody who could be asked knows. */
+const UNKNOWN_GRACE_MS = 3_600_000;
+
 /**
  * Removes the archives whose time is past, and those of exports that ended otherwise than well: what a process that died
- * between two steps left is found the next time. A database that cannot be asked does not hinder the others.
+ * between two steps left is found the next time. An archive that no open database knows may be another's: it goes when it
+ * is older than an archive is kept. A database that cannot be asked does not hinder the others.
  *
  * @throws AggregateError when not every open database could be asked, after all the others were.
  */
 export async function removeExpiredArchives({
   environments,
   store,
-}: Pick<ArchiveServices, 'environments' | 'store'>): Promise<void> {
-  const operationIds = (await store.list()).map(operationIdOf);
+  retentionSeconds,
+}: Pick<ArchiveServices, 'environments' | 'store' | 'retentionSeconds'>): Promise<void> {
+  const unknown = new Map(
+    (await store.list()).map(({ objectKey, ageMs }) => [operationIdOf(objectKey), ageMs]),
+  );
   const failures: unknown[] = [];
   for (const database of environments.openDatabases) {
-    const db = database.for('housekeeping');
     try {
+      const db = database.for('housekeeping');
       await expireArchives(db);
-      for (const id of await findArchivesToRemove(db, operationIds)) await store.remove(objectKeyOf(id));
+      for (const { id, isKept } of await findExports(db, [...unknown.keys()])) {
+        unknown.delete(id);
+        if (!isKept) await store.remove(objectKeyOf(id));
+      }
     } catch (error) {
       failures.push(error);
     }
+  }
+  for (const [id, ageMs] of unknown) {
+    if (ageMs >= retentionSeconds * 1000 + UNKNOWN_GRACE_MS) await store.remove(objectKeyOf(id));
   }
   if (failures.length > 0) {
     throw new AggregateError(failures, 'Not every database could be asked.', { cause: failures[0] });

@@ -138,10 +138,11 @@ async function writeStateArchive(
     if (record === undefined) throw stateNotFound();
     const contents = await openExportSource(session, record, exportRecordOf(request, record));
     report({ versionsTotal: BigInt(contents.versions.length) });
-    const written = await writeArchive(contents, store.pathOf(objectKeyOf(operationId)), {
+    const written = await writeArchive(contents, store.draftPathOf(objectKeyOf(operationId)), {
       signal,
       onProgress: ({ versions, bytes }) => report({ versionsDone: BigInt(versions), bytesDone: bytes }),
     });
+    await store.keep(objectKeyOf(operationId));
     return { ...contents, written };
   });
 }

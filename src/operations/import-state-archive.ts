@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { rm } from 'node:fs/promises';
+import type { ArchiveManifest } from '../archive/model.ts';
 import { applyRestore } from '../restore/apply.ts';
 import { type Destination, destinationOf } from '../restore/destination.ts';
 import { type ConflictPolicy, findPlace } from '../restore/placement.ts';
@@ -71,7 +72,7 @@ export async function importStateArchive(
     });
     if (!admission.isNew) return admission.started;
 
-    const { state } = await readManifest(file.path, services.limits);
+    const { state } = await manifestOf(file, services, request);
     const destination = destinationOf(request.caller.namespace, input.label ?? state.label);
     refuseUncovered(request.caller, destination.label, input.onConflict.kind);
     await findPlace(request.caller.database.for('read'), { ...input, destination }, state);
@@ -100,6 +101,23 @@ export async function importStateArchive(
     return started;
   } finally {
     if (!isTakenOver) await removeFile();
+  }
+}
+
+/** What the file claims to be. Read within the request, and given up with it. */
+async function manifestOf(
+  { path }: ReceivedFile,
+  { limits }: ArchiveServices,
+  { signal }: CallerRequest,
+): Promise<ArchiveManifest> {
+  try {
+    return await readManifest(path, limits, signal ?? new AbortController().signal);
+  } catch (error) {
+    if (!signal?.aborted) throw error;
+    throw new RequestRefusedError(
+      'OPERATION_INTERRUPTED',
+      'The request was given up before there was an operation. Nothing was written; ask again.',
+    );
   }
 }
 

@@ -134,6 +134,22 @@ export async function countAtWork(db: Kysely<Database>, { principal, namespace }
   return Number(count);
 }
 
+/** How many archives are kept that a caller exported in an environment. */
+export async function countKept(db: Kysely<Database>, { principal, namespace }: Caller): Promise<number> {
+  const { count } = await db
+    .selectFrom('state_archive.operation')
+    .where('kind', '=', 'EXPORT')
+    .where('status', '=', 'SUCCEEDED')
+    .where('expires_at', '>', now)
+    .where('tenant_id', '=', namespace.tenantId)
+    .where('workspace_id', '=', namespace.workspace)
+    .where('environment_id', '=', namespace.environment)
+    .where('subject', '=', principal.subject)
+    .select((select) => select.fn.countAll<string>().as('count'))
+    .executeTakeFirstOrThrow();
+  return Number(count);
+}
+
 /**
  * The operation a caller's idempotency key stands for, and the fingerprint of the request it was first used with. One that
  * is given up, here at the latest, stands for nothing any more.
@@ -373,16 +389,18 @@ export async function expireArchives(db: Kysely<Database>): Promise<void> {
     .execute();
 }
 
-/** Which of these exports have ended and keep no archive. Ids that are on no record here are left alone. */
-export async function findArchivesToRemove(db: Kysely<Database>, ids: readonly string[]): Promise<string[]> {
+/** Those of the operations that are on record here, and whether there is, or may yet be, an archive to keep for each. */
+export async function findExports(
+  db: Kysely<Database>,
+  ids: readonly string[],
+): Promise<{ readonly id: string; readonly isKept: boolean }[]> {
   const rows = await db
     .selectFrom('state_archive.operation')
     // One parameter: a statement takes 65 535 of them.
     .where(sql<boolean>`id = any(${ids.filter(isUuid)}::uuid[])`)
-    .where('status', 'not in', ['PENDING', 'RUNNING', 'SUCCEEDED'])
-    .select('id')
+    .select(['id', 'status'])
     .execute();
-  return rows.map((row) => row.id);
+  return rows.map(({ id, status }) => ({ id, isKept: ['PENDING', 'RUNNING', 'SUCCEEDED'].includes(status) }));
 }
 
 /** The operations among `ids` that the caller may see, by id: those of the caller's environment and state patterns. */

@@ -7,6 +7,7 @@ import type { ArchiveStore } from './archive-store.ts';
 import type { DownloadAccesses } from './download-accesses.ts';
 import type { Environments } from './environments.ts';
 import type { OperationRunner } from './operation-runner.ts';
+import type { UploadsInFlight } from './uploads-in-flight.ts';
 
 /** What operations work with, made once at start-up. */
 export interface ArchiveServices {
@@ -21,6 +22,10 @@ export interface ArchiveServices {
   readonly limits: ArchiveLimits;
   /** How many exports and imports one subject may have pending or running in an environment. */
   readonly maxOperationsPerPrincipal: number;
+  /** How many archives of one subject are kept of an environment at a time. */
+  readonly maxArchivesPerPrincipal: number;
+  /** What callers are sending at this moment. */
+  readonly uploads: UploadsInFlight;
   /** How long a finished archive is kept. */
   readonly retentionSeconds: number;
 }
@@ -30,6 +35,8 @@ export interface CallerRequest {
   readonly caller: Caller;
   /** Finds the request's line in the log. */
   readonly requestId: string;
+  /** Aborts when the client goes away: what is done before there is an operation ends then. */
+  readonly signal?: AbortSignal;
 }
 
 /** What an event says of who asked, beside the actor: enough to find the request, and why support acted. */

@@ -4,6 +4,7 @@ import type { Caller } from '../history/states.ts';
 import { type Idempotency, idempotencyOf, refuseReuse } from './idempotency.ts';
 import {
   countAtWork,
+  countKept,
   findByIdempotencyKey,
   insertOperation,
   lockAdmission,
@@ -67,7 +68,8 @@ export async function admitOperation(
  *
  * @returns the operation; the earlier one, and nothing was started, when the same request came in twice at the same moment.
  * @throws RequestRefusedError IDEMPOTENCY_KEY_REUSED when the key came in with another request at the same moment;
- *   TOO_MANY_OPERATIONS when as many of the caller are pending or running in the environment as one may have.
+ *   TOO_MANY_OPERATIONS when as many of the caller are pending or running in the environment as one may have;
+ *   QUOTA_EXCEEDED when as many archives are kept.
  */
 export async function startOperation(
   services: ArchiveServices,
@@ -78,7 +80,7 @@ export async function startOperation(
 ): Promise<StartedOperation> {
   const { runner } = services;
   let { id } = operation;
-  if (await recordWithinLimit(caller, operation, services.maxOperationsPerPrincipal)) {
+  if (await recordWithinLimits(caller, operation, services)) {
     runner.start(caller.database, operation, work);
   } else {
     const { kind, idempotency } = operation;
@@ -91,21 +93,34 @@ export async function startOperation(
 }
 
 /**
- * Records an operation unless the caller has too many at work. The rows are counted under a lock, so that replicas and
+ * Records an operation unless the caller has too many at work, or too many archives kept for one more. The rows are counted under a lock, so that replicas and
  * requests of the same moment count each other's.
  *
  * @returns false when the idempotency key is taken.
  */
-async function recordWithinLimit(caller: Caller, operation: NewOperation, maximum: number): Promise<boolean> {
+async function recordWithinLimits(
+  caller: Caller,
+  operation: NewOperation,
+  limits: Pick<ArchiveServices, 'maxOperationsPerPrincipal' | 'maxArchivesPerPrincipal'>,
+): Promise<boolean> {
+  const { maxOperationsPerPrincipal, maxArchivesPerPrincipal } = limits;
   return inTransaction(caller.database, 'record', async ({ db }) => {
     await lockAdmission(db, caller);
     if (!(await insertOperation(db, caller, operation))) return false;
     // The new one is among them.
-    if ((await countAtWork(db, caller)) <= maximum) return true;
-    throw new RequestRefusedError(
-      'TOO_MANY_OPERATIONS',
-      `You have ${maximum} exports and imports pending or running in this environment, as many as one may. Nothing was started; ask again when one of them has ended.`,
-    );
+    if ((await countAtWork(db, caller)) > maxOperationsPerPrincipal) {
+      throw new RequestRefusedError(
+        'TOO_MANY_OPERATIONS',
+        `You have ${maxOperationsPerPrincipal} exports and imports pending or running in this environment, as many as one may. Nothing was started; ask again when one of them has ended.`,
+      );
+    }
+    if (operation.kind === 'EXPORT' && (await countKept(db, caller)) >= maxArchivesPerPrincipal) {
+      throw new RequestRefusedError(
+        'QUOTA_EXCEEDED',
+        `${maxArchivesPerPrincipal} archives of yours are kept of this environment, as many as one may have. Nothing was started; ask again when one of them has expired.`,
+      );
+    }
+    return true;
   });
 }
 

@@ -28,14 +28,26 @@ export function archiveMembers({
   return readArchive(createReadStream(archivePath, { signal }), limits);
 }
 
+/** What comes out of a decoder at once, and may reach beyond the manifest. */
+const UNPACKED_IN_ONE_GO = 1024 * 1024;
+
 /**
- * The manifest of an archive, read from its beginning: what the file claims to be, before it is verified.
+ * The manifest of an archive, read from its beginning: what the file claims to be, before it is verified. Hardly more than
+ * a manifest may have is unpacked, whatever is wrong with it.
  *
- * @throws ArchiveError when the file does not begin as an archive.
+ * @throws ArchiveError when the file does not begin as an archive; the signal's reason when it aborts.
  */
-export async function readManifest(path: string, limits: ArchiveLimits): Promise<ArchiveManifest> {
-  const { signal } = new AbortController();
-  for await (const member of archiveMembers({ archivePath: path, limits, signal })) {
+export async function readManifest(
+  path: string,
+  limits: ArchiveLimits,
+  signal: AbortSignal,
+): Promise<ArchiveManifest> {
+  const maxTotalBytes = BigInt(limits.maxMetadataBytes + UNPACKED_IN_ONE_GO);
+  const bounded = {
+    ...limits,
+    maxTotalBytes: maxTotalBytes < limits.maxTotalBytes ? maxTotalBytes : limits.maxTotalBytes,
+  };
+  for await (const member of archiveMembers({ archivePath: path, limits: bounded, signal })) {
     if (member.kind === 'manifest') return member.manifest;
   }
   throw new Error('An archive was read to its end without a manifest.');

@@ -88,7 +88,9 @@ beforeAll(async () => {
 afterAll(() => service.stop());
 
 afterEach(async () => {
-  expect(await readdir(join(service.dataDirectory, 'store', 'staging'))).toEqual([]);
+  const staging = join(service.dataDirectory, 'store', 'staging');
+  const entries = await readdir(staging, { recursive: true, withFileTypes: true });
+  expect(entries.filter((entry) => entry.isFile())).toEqual([]);
 });
 
 async function startExport(input: object, token?: string) {

@@ -138,17 +138,23 @@ test('size and digest of a raw state are those of its bytes, and the bytes are P
   const versions = await versionsOf(stateId);
   const facts = await readRawStateFacts(backend.database, versions, new DigestBudget());
   for (const version of versions) {
-    const text = (await readRawState(backend.database.for('record'), version.id)) ?? '';
+    const { text = '' } = (await readRawState(backend.database.for('read'), version.id, 1e6)) ?? {};
     expect(facts.get(version.id)).toEqual({
-      sha256: createHash('sha256').update(text).digest('hex'),
-      byteLength: BigInt(Buffer.byteLength(text)),
+      sha256: createHash('sha256')
+        .update(text ?? '')
+        .digest('hex'),
+      byteLength: BigInt(Buffer.byteLength(text ?? '')),
     });
   }
   const { rows } = await backend.database.pool.query(
     'select raw_state::text as text from state_versions where id = $1',
     [versions[0]?.id],
   );
-  expect(await readRawState(backend.database.for('record'), versions[0]?.id ?? '')).toBe(rows[0].text);
+  const read = (maxBytes: number) =>
+    readRawState(backend.database.for('read'), versions[0]?.id ?? '', maxBytes);
+  const byteLength = Buffer.byteLength(rows[0].text);
+  expect(await read(byteLength)).toEqual({ byteLength, text: rows[0].text });
+  expect(await read(byteLength - 1)).toEqual({ byteLength, text: null });
 });
 
 test('output names are sorted by code point, and are those of the document', async () => {
@@ -211,7 +217,7 @@ describe('a row that somebody blew up', () => {
       [id],
     );
     const [version] = await versionsOf(id);
-    await expect(readRawState(backend.database.for('record'), version?.id ?? '')).rejects.toMatchObject({
+    await expect(readRawState(backend.database.for('read'), version?.id ?? '', 1e6)).rejects.toMatchObject({
       code: 'HISTORY_INCONSISTENT',
       message: expect.stringMatching(/serial 1 has 2751\d{5} bytes/),
     });

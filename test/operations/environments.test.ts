@@ -173,12 +173,14 @@ describe('the archives of environments', () => {
     await environments.open(SECOND);
     await first.database.pool.query('alter table state_archive.operation rename to gone');
     try {
-      await expect(removeExpiredArchives({ environments, store })).rejects.toBeInstanceOf(AggregateError);
+      await expect(
+        removeExpiredArchives({ environments, store, retentionSeconds: 3600 }),
+      ).rejects.toBeInstanceOf(AggregateError);
     } finally {
       await first.database.pool.query('alter table state_archive.gone rename to operation');
     }
     expect([await store.has(objectKeyOf(past)), await store.has(objectKeyOf(kept))]).toEqual([false, true]);
-    await removeExpiredArchives({ environments, store });
+    await removeExpiredArchives({ environments, store, retentionSeconds: 3600 });
     expect(await store.has(objectKeyOf(kept))).toBe(true);
   });
 

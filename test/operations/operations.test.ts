@@ -1,13 +1,18 @@
-import { randomUUID } from 'node:crypto';
-import { readFile, stat, utimes, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { randomBytes, randomUUID } from 'node:crypto';
+import { mkdir, readdir, readFile, rm, stat, utimes, writeFile } from 'node:fs/promises';
+import { hostname } from 'node:os';
+import { basename, join } from 'node:path';
+import { zstdCompressSync } from 'node:zlib';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
+import { tarHeader } from '../../src/archive/tar.ts';
 import { verifyKilolockCredential } from '../../src/auth/kilolock-credentials.ts';
 import type { Caller } from '../../src/history/states.ts';
 import { downloadUrl, openArchive, removeExpiredArchives } from '../../src/operations/downloads.ts';
+import { importStateArchive } from '../../src/operations/import-state-archive.ts';
 import {
   failInterrupted,
+  findExports,
   findLastSuccesses,
   findOperations,
   listVersionMapping,
@@ -16,6 +21,7 @@ import {
   renewLeases,
 } from '../../src/operations/operation-records.ts';
 import type { OperationRunner } from '../../src/operations/operation-runner.ts';
+import { UploadsInFlight } from '../../src/operations/uploads-in-flight.ts';
 import { createApiToken } from '../auth/support/kilolock-tenancy.ts';
 import { loadTerraformHistory } from '../support/fixtures.ts';
 import { countRows, readStateRows } from '../support/state-rows.ts';
@@ -682,11 +688,98 @@ describe('an archive past its time', () => {
     }
   });
 
-  test('is no matter of files that belong to nobody here', async () => {
-    const foreign = `${randomUUID()}.klstate`;
-    await writeFile(backend.services.store.pathOf(foreign), 'of another database');
+  test('that no open database knows may be another’s, and goes by its age', async () => {
+    const [young, old] = [`${randomUUID()}.klstate`, `${randomUUID()}.klstate`];
+    for (const file of [young, old])
+      await writeFile(backend.services.store.pathOf(file), 'of another database');
+    const longAgo = new Date(Date.now() - (backend.services.retentionSeconds + 7200) * 1000);
+    await utimes(backend.services.store.pathOf(old), longAgo, longAgo);
     await removeExpiredArchives(backend.services);
-    expect((await storedFiles(backend)).archives).toContain(foreign);
+    const { archives } = await storedFiles(backend);
+    expect([archives.includes(young), archives.includes(old)]).toEqual([true, false]);
+  });
+
+  test('is found among more than a statement has parameters', async () => {
+    await post(backend.database, caller, 'app', firstDocument);
+    const { id } = await runExport(backend, caller, 'app');
+    const many = Array.from({ length: 70_000 }, () => randomUUID());
+    expect(await findExports(backend.database.for('housekeeping'), [...many, id])).toEqual([
+      { id, isKept: true },
+    ]);
+  });
+});
+
+describe('a caller', () => {
+  test('keeps so many archives of an environment at a time; an expired one makes room', async () => {
+    await post(backend.database, caller, 'app', firstDocument);
+    const services = { ...backend.services, maxArchivesPerPrincipal: 1 };
+    const kept = await runExport({ services }, caller, 'app');
+    expect((await refusalOf(runExport({ services }, caller, 'app'))).code).toBe('QUOTA_EXCEEDED');
+    const colleague = withPrincipal(caller, { subject: 'a colleague' });
+    expect((await runExport({ services }, colleague, 'app')).status).toBe('SUCCEEDED');
+    await backend.database.pool.query('update state_archive.operation set expires_at = now() where id = $1', [
+      kept.id,
+    ]);
+    expect((await runExport({ services }, caller, 'app')).status).toBe('SUCCEEDED');
+  });
+
+  test('sends so many files at a time, and another when one has arrived or failed', async () => {
+    const uploads = new UploadsInFlight(1);
+    const { opened, open } = gate();
+    const first = uploads.receive('ann', () => opened);
+    await expect(uploads.receive('ann', async () => {})).rejects.toMatchObject({
+      code: 'TOO_MANY_OPERATIONS',
+    });
+    expect(await uploads.receive('bob', async () => 'received')).toBe('received');
+    open();
+    await first;
+    await expect(uploads.receive('ann', () => Promise.reject(new Error('cut')))).rejects.toThrow('cut');
+    expect(await uploads.receive('ann', async () => 'received')).toBe('received');
+  });
+});
+
+describe('a file whose manifest cannot be used', () => {
+  const MEBIBYTE = 1024 * 1024;
+
+  /** An archive of a bad manifest, with much behind it, that is cut at its end. */
+  async function stageBadArchive(): Promise<string> {
+    const path = backend.services.store.stagingPath();
+    const bad = tarHeader('manifest.json', 2);
+    const tar = Buffer.concat([bad, Buffer.from('{}'), Buffer.alloc(510), randomBytes(8 * MEBIBYTE)]);
+    await writeFile(path, zstdCompressSync(tar).subarray(0, -4));
+    return path;
+  }
+  const start = (path: string, signal: AbortSignal) =>
+    importStateArchive(
+      { ...backend.services, limits: { ...backend.services.limits, maxMetadataBytes: MEBIBYTE } },
+      { caller, requestId: 'request-1', signal },
+      { path, sha256: '', fileName: '' },
+      {
+        label: null,
+        onConflict: { kind: 'REFUSE' },
+        allowSharedLineage: false,
+        dryRun: false,
+        expectedSha256: null,
+        waitSeconds: 0,
+        idempotencyKey: null,
+      },
+    );
+
+  test('is not unpacked to its end within the request', async () => {
+    // To its end it would turn out truncated.
+    await expect(start(await stageBadArchive(), new AbortController().signal)).rejects.toMatchObject({
+      name: 'ArchiveError',
+      code: expect.not.stringMatching('ARCHIVE_TRUNCATED'),
+    });
+    expect((await storedFiles(backend)).staging).toEqual([]);
+  });
+
+  test('is looked at no further when its sender has left', async () => {
+    const left = AbortSignal.abort();
+    await expect(start(await stageBadArchive(), left)).rejects.toMatchObject({
+      code: 'OPERATION_INTERRUPTED',
+    });
+    expect((await storedFiles(backend)).staging).toEqual([]);
   });
 });
 
@@ -735,24 +828,40 @@ describe('files', () => {
     expect(ended).toBe(1);
   });
 
-  test('that a process left half done are removed when they are old, and only then', async () => {
+  test('that a process left half done are removed at once when it is gone, and otherwise when they are old', async () => {
     const { store } = backend.services;
-    const [old, young, staged] = [
-      store.pathOf('old.klstate.partial'),
-      store.pathOf('young.klstate.partial'),
-      store.stagingPath(),
-    ];
-    for (const path of [old, young, staged]) await writeFile(path, 'half');
+    const staging = join(backend.storeDirectory, 'staging');
+    const directories = {
+      gone: `4194304@${encodeURIComponent(hostname())}@${randomUUID()}`,
+      ofThisNumberBefore: `${process.pid}@${encodeURIComponent(hostname())}@${randomUUID()}`,
+      alive: `${process.ppid}@${encodeURIComponent(hostname())}@${randomUUID()}`,
+      elsewhere: `4194304@elsewhere@${randomUUID()}`,
+      elsewhereLongAgo: `1@elsewhere@${randomUUID()}`,
+    };
+    for (const name of Object.values(directories)) {
+      await mkdir(join(staging, name));
+      await writeFile(join(staging, name, 'half'), 'half');
+    }
+    const own = store.stagingPath();
+    const olderRelease = store.pathOf('old.klstate.partial');
+    for (const path of [own, olderRelease]) await writeFile(path, 'half');
     const longAgo = new Date(Date.now() - 7_200_000);
-    for (const path of [old, staged, archive]) await utimes(path, longAgo, longAgo);
+    for (const path of [join(staging, directories.elsewhereLongAgo), olderRelease, own, archive]) {
+      await utimes(path, longAgo, longAgo);
+    }
     await store.removeLeftovers(3_600_000);
-    const { archives, staging } = await storedFiles(backend);
-    expect(archives).toContain('young.klstate.partial');
+    const left = await readdir(staging);
+    expect(
+      Object.entries(directories).flatMap(([which, name]) => (left.includes(name) ? which : [])),
+    ).toEqual(['alive', 'elsewhere']);
+    const { archives, staging: staged } = await storedFiles(backend);
     expect(archives).not.toContain('old.klstate.partial');
-    expect(staging).toEqual([]);
+    expect(staged).toContain(basename(own));
     // An archive that is whole is none, however old.
     expect((await stat(archive)).size).toBeGreaterThan(0);
-    await store.remove('young.klstate.partial');
+    for (const name of [directories.alive, directories.elsewhere])
+      await rm(join(staging, name), { recursive: true });
+    await rm(own);
   });
 });
 

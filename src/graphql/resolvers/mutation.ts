@@ -183,11 +183,15 @@ function optionsOf(input: {
 }
 
 async function receive(
-  { services, maxInlineUploadBytes, signal }: GraphqlContext,
+  { services, maxInlineUploadBytes, signal, principal }: GraphqlContext,
   upload: Parameters<typeof spoolUpload>[0],
 ) {
   const path = services.store.stagingPath();
-  return { path, ...(await spoolUpload(upload, path, { maxBytes: maxInlineUploadBytes, signal })) };
+  const subject = principal?.subject ?? '';
+  const file = await services.uploads.receive(subject, () =>
+    spoolUpload(upload, path, { maxBytes: maxInlineUploadBytes, signal }),
+  );
+  return { path, ...file };
 }
 
 async function documentOf(context: GraphqlContext, input: ImportStateSnapshotInput): Promise<Buffer> {

@@ -17,9 +17,9 @@ export const StateArchiveVersion: StateArchiveVersionResolvers = {
   resourceCount: async (version) => (await contentsOf(version)).resources,
   changes: (version) => contentsOf(version),
   outputNames: async ({ record, reader }) => [...(await reader.loaders.outputNames.load(record.id))],
-  rawState({ record, reader }) {
+  async rawState({ record, reader }) {
     requirePermission(reader, 'state.raw.read');
-    return reader.loaders.rawState.load(record.id);
+    return (await reader.loaders.rawState.load(record.id))?.take() ?? null;
   },
 };
 

@@ -20,6 +20,7 @@ import { findOperations, type OperationRecord } from '../../../src/operations/op
 import { OperationRunner } from '../../../src/operations/operation-runner.ts';
 import type { ArchiveServices } from '../../../src/operations/services.ts';
 import type { OperationOptions } from '../../../src/operations/start-operation.ts';
+import { UploadsInFlight } from '../../../src/operations/uploads-in-flight.ts';
 import { toUserError, type UserError } from '../../../src/operations/user-error.ts';
 import { createTestDatabase } from '../../support/database.ts';
 
@@ -59,6 +60,8 @@ export async function openBackend(): Promise<Backend> {
     accesses: new DownloadAccesses(),
     limits: DEFAULT_ARCHIVE_LIMITS,
     maxOperationsPerPrincipal: 100,
+    maxArchivesPerPrincipal: 100,
+    uploads: new UploadsInFlight(100),
     retentionSeconds: 3600,
   };
   return {
@@ -193,7 +196,7 @@ export async function operationOf(
   caller: Caller,
   id: string,
 ): Promise<OperationRecord> {
-  const operation = (await findOperations(caller.database.for('record'), caller, [id])).get(id);
+  const operation = (await findOperations(caller.database.for('read'), caller, [id])).get(id);
   if (operation === undefined) throw new Error(`There is no operation ${id}.`);
   return operation;
 }
@@ -226,6 +229,10 @@ export async function refusalOf(outcome: Promise<OperationRecord>): Promise<User
 export async function storedFiles({ storeDirectory }: Pick<Backend, 'storeDirectory'>) {
   return {
     archives: (await readdir(join(storeDirectory, 'archives'))).sort(),
-    staging: (await readdir(join(storeDirectory, 'staging'))).sort(),
+    // The files in the directories of the processes.
+    staging: (await readdir(join(storeDirectory, 'staging'), { recursive: true, withFileTypes: true }))
+      .filter((entry) => entry.isFile())
+      .map(({ name }) => name)
+      .sort(),
   };
 }
