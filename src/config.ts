@@ -96,7 +96,11 @@ const environment = z.object({
     .transform(Number)
     .refine((port) => port <= 65535, 'expected a port number')
     .default(4001),
-  HOST: z.string().default('127.0.0.1'),
+  // An IPv6 address as URLs write it is one too.
+  HOST: z
+    .string()
+    .transform((text) => text.replace(/^\[(.*)\]$/, '$1'))
+    .default('127.0.0.1'),
   PUBLIC_URL: webUrl.optional(),
   DATA_DIR: z.string().default('.data'),
   // Read where it is used, as libpq reads it: database/dsn.ts.
@@ -128,10 +132,7 @@ const environment = z.object({
  */
 export function readConfig(env: Readonly<Record<string, string | undefined>>): Config {
   const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== ''));
-  const misspelt = misspeltNames(Object.keys(given));
-  if (misspelt.length > 0) {
-    throw new ConfigError(`The environment cannot be used: ${misspelt.join('; ')}`);
-  }
+  refuseMisspeltNames(Object.keys(given));
   const parsed = environment.safeParse(given);
   if (!parsed.success) {
     const problems = parsed.error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`);
@@ -179,17 +180,28 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
   };
 }
 
+/**
+ * Reads DATA_DIR alone, for programs that need nothing else.
+ *
+ * @throws ConfigError when a variable is misspelt, which might be this one.
+ */
+export function readDataDirectory(env: Readonly<Record<string, string | undefined>>): string {
+  refuseMisspeltNames(Object.keys(env));
+  return readConfig({ DATA_DIR: env.DATA_DIR }).dataDirectory;
+}
+
 /** Names shorter than this are one letter off too many others. */
 const MIN_TELLING_LENGTH = 8;
 
-function misspeltNames(names: readonly string[]): string[] {
+function refuseMisspeltNames(names: readonly string[]): void {
   const ours = Object.keys(environment.shape);
-  return names
+  const misspelt = names
     .filter((name) => !ours.includes(name))
     .flatMap((name) => {
       const meant = ours.find((our) => our.length >= MIN_TELLING_LENGTH && isOneLetterOff(name, our));
       return meant === undefined ? [] : [`${name} is no variable of this service: ${meant} is`];
     });
+  if (misspelt.length > 0) throw new ConfigError(`The environment cannot be used: ${misspelt.join('; ')}`);
 }
 
 /** Whether one letter added, left out, changed, or exchanged with the next makes one text of the other. */

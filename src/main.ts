@@ -1,13 +1,12 @@
 import pino, { type Logger } from 'pino';
 import { loadOrCreateDevelopmentKey, signDevelopmentToken } from './auth/development-key.ts';
 import { describeError } from './base/error-log.ts';
-import { OperatorError } from './base/operator-error.ts';
+import { blameOperator, exitWith } from './base/operator-error.ts';
 import { type Config, readConfig } from './config.ts';
 import { connectDatabase, type KilolockDatabase } from './database/connection.ts';
-import { databaseProblemLine } from './database/errors.ts';
 import { prepareDatabase } from './database/prepare.ts';
 import { refuseUnusableDatabase } from './database/readiness.ts';
-import { type Service, startService } from './service.ts';
+import { assertAddressIsFree, type Service, startService } from './service.ts';
 
 const SAMPLE_SCOPES = ['state.read', 'state.export', 'state.import'];
 const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
@@ -20,6 +19,8 @@ async function main(): Promise<void> {
   try {
     const config = readConfig(process.env);
     const logger = pino({ level: config.logLevel }, pino.destination({ dest: 2, sync: true }));
+    // Before anything is made that would be in vain.
+    await assertAddressIsFree(config);
     const { database, close } = await openDatabase(config, logger);
     const service = await startService(config, database, logger).catch(async (error) => {
       await close();
@@ -28,10 +29,7 @@ async function main(): Promise<void> {
     closeOnSignal(service, close, logger);
     await announce(config, service);
   } catch (error) {
-    const line = lineForOperator(error);
-    if (line === null) throw error;
-    process.stderr.write(`${line}\n`);
-    process.exit(1);
+    exitWith(error);
   }
 }
 
@@ -49,11 +47,14 @@ async function openDatabase(config: Config, logger: Logger): Promise<OpenDatabas
   if (config.databaseUrl === null) {
     // biome-ignore lint/style/noRestrictedImports: the one way into development/, which nothing else needs
     const { openDevelopmentDatabase } = await import('./development/database.ts');
-    return openDevelopmentDatabase(config.dataDirectory, (line) => logger.debug({ postgres: line }));
+    return openDevelopmentDatabase(config.dataDirectory, {
+      log: (line) => logger.debug({ postgres: line }),
+      onDeath: exitWith,
+    });
   }
   const database = connectDatabase({ connectionString: config.databaseUrl });
-  await prepareDatabase(database);
-  await refuseUnusableDatabase(database);
+  await prepareDatabase(database).catch(blameOperator('DATABASE_URL cannot be used'));
+  await refuseUnusableDatabase(database).catch(blameOperator('DATABASE_URL cannot be used'));
   return { database, close: () => database.close() };
 }
 
@@ -75,7 +76,10 @@ function closeOnSignal(service: Service, closeDatabase: () => Promise<void>, log
   for (const signal of SIGNALS) process.off(signal, exitAtOnce).on(signal, shutDown);
 }
 
-async function announce({ auth, dataDirectory, playground }: Config, { publicUrl }: Service): Promise<void> {
+async function announce(
+  { auth, databaseUrl, dataDirectory, playground }: Config,
+  { publicUrl }: Service,
+): Promise<void> {
   const lines = [`Endpoint    ${publicUrl}/graphql`];
   if (playground) lines.push(`Playground  ${publicUrl}/playground`);
   if (auth.developmentKey) {
@@ -87,14 +91,10 @@ async function announce({ auth, dataDirectory, playground }: Config, { publicUrl
     lines.push(`Token       ${token}`);
     lines.push('            good for 8 hours: reads, exports and imports; `npm run -s token` makes others');
   }
+  if (databaseUrl === null) {
+    lines.push(
+      'Next        open the playground and ask for the sample state demo/network, or follow "A first session" in README.md',
+    );
+  }
   process.stdout.write(`${lines.join('\n')}\n`);
-}
-
-/** What tells whoever starts the process what to do, when one line can: null for a bug, which its stack tells of. */
-function lineForOperator(error: unknown): string | null {
-  if (error instanceof OperatorError) return error.message;
-  const databaseProblem = databaseProblemLine(error);
-  if (databaseProblem !== null || !(error instanceof Error) || !('syscall' in error)) return databaseProblem;
-  if (error.syscall === 'listen') return `HOST and PORT cannot be listened on: ${error.message}`;
-  return 'path' in error ? `DATA_DIR cannot be used: ${error.message}` : null;
 }

@@ -1,3 +1,5 @@
+import { once } from 'node:events';
+import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Logger } from 'pino';
@@ -9,6 +11,7 @@ import { createJwtVerifier, type JwtVerifier } from './auth/jwt-verifier.ts';
 import { readKilolockCredential } from './auth/kilolock-credentials.ts';
 import { loadOrCreateLinkSigner } from './auth/links.ts';
 import { describeError } from './base/error-log.ts';
+import { blameOperator } from './base/operator-error.ts';
 import type { Config } from './config.ts';
 import type { KilolockDatabase } from './database/connection.ts';
 import { EnvironmentDatabases } from './database/environment-databases.ts';
@@ -48,7 +51,22 @@ const LEFTOVERS_AGE_MS = 6 * HOUSEKEEPING_MS;
 /** How long a shutdown waits for requests: a client that stands still would hold it up for ever. */
 const REQUEST_GRACE_MS = 10_000;
 
-/** Starts the subgraph on a prepared database. */
+const DATA_DIRECTORY = 'DATA_DIR cannot be used';
+const ADDRESS = 'HOST and PORT cannot be listened on';
+
+/** @throws OperatorError when the service could not listen there at this moment. */
+export async function assertAddressIsFree({ host, port }: Pick<Config, 'host' | 'port'>): Promise<void> {
+  const server = createServer();
+  await once(server.listen(port, host), 'listening').catch(blameOperator(ADDRESS));
+  server.close();
+  await once(server, 'close');
+}
+
+/**
+ * Starts the subgraph on a prepared database.
+ *
+ * @throws OperatorError when DATA_DIR, the database, or HOST and PORT cannot be used.
+ */
 export async function startService(
   config: Config,
   database: KilolockDatabase,
@@ -74,8 +92,8 @@ export async function startService(
   });
   const services: ArchiveServices = {
     environments,
-    store: await openArchiveStore(join(config.dataDirectory, 'store')),
-    links: await loadOrCreateLinkSigner(config.dataDirectory),
+    store: await openArchiveStore(join(config.dataDirectory, 'store')).catch(blameOperator(DATA_DIRECTORY)),
+    links: await loadOrCreateLinkSigner(config.dataDirectory).catch(blameOperator(DATA_DIRECTORY)),
     runner,
     readCredential: (token) => readKilolockCredential(database, policies, token),
     accesses: new DownloadAccesses(),
@@ -85,7 +103,7 @@ export async function startService(
     uploads: new UploadsInFlight(config.maxOperationsPerPrincipal),
     retentionSeconds: config.archiveRetentionSeconds,
   };
-  await failInterrupted(database.for('housekeeping'));
+  await failInterrupted(database.for('housekeeping')).catch(blameOperator('The database cannot be used'));
   await housekeep(services, logger);
   const housekeeping = setInterval(() => void housekeep(services, logger), HOUSEKEEPING_MS);
   housekeeping.unref();
@@ -107,7 +125,7 @@ export async function startService(
     publicUrl: config.publicUrl,
     maxInlineUploadBytes,
   });
-  const url = await server.listen({ host: config.host, port: config.port });
+  const url = await server.listen(config).catch(blameOperator(ADDRESS));
   return {
     url,
     publicUrl: config.publicUrl ?? url,
@@ -130,7 +148,9 @@ async function jwtVerifier({ auth, dataDirectory }: Config, logger: Logger): Pro
   }
   const { jwksUrl, issuer, audience } = auth;
   return createJwtVerifier({
-    developmentKey: auth.developmentKey ? await loadOrCreateDevelopmentKey(dataDirectory) : null,
+    developmentKey: auth.developmentKey
+      ? await loadOrCreateDevelopmentKey(dataDirectory).catch(blameOperator(DATA_DIRECTORY))
+      : null,
     jwks: jwksUrl && issuer && audience ? { url: jwksUrl, issuer, audience } : null,
   });
 }

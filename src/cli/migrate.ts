@@ -1,7 +1,6 @@
-import { OperatorError } from '../base/operator-error.ts';
+import { blameOperator, exitWith } from '../base/operator-error.ts';
 import { ConfigError, readConfig } from '../config.ts';
 import { connectDatabase } from '../database/connection.ts';
-import { databaseProblemLine } from '../database/errors.ts';
 import { prepareDatabase } from '../database/prepare.ts';
 
 /** @file Prepares the Kilolock database of `DATABASE_URL`: creates or updates the schema `state_archive`, nothing else. */
@@ -13,14 +12,11 @@ try {
     throw new ConfigError('DATABASE_URL names the database to prepare; it is not set.');
   const database = connectDatabase({ connectionString: databaseUrl, maxConnections: 2 });
   try {
-    await prepareDatabase(database);
+    await prepareDatabase(database).catch(blameOperator('DATABASE_URL cannot be used'));
   } finally {
     await database.close();
   }
   process.stdout.write('The schema state_archive is up to date.\n');
 } catch (error) {
-  const line = error instanceof OperatorError ? error.message : databaseProblemLine(error);
-  if (line === null) throw error;
-  process.stderr.write(`${line}\n`);
-  process.exitCode = 1;
+  exitWith(error);
 }

@@ -4,15 +4,14 @@
  */
 
 import { rotateLinkKeys } from '../auth/link-keys.ts';
-import { OperatorError } from '../base/operator-error.ts';
-import { readConfig } from '../config.ts';
+import { blameOperator, exitWith } from '../base/operator-error.ts';
+import { readDataDirectory } from '../config.ts';
 
 try {
-  const { dataDirectory } = readConfig({ DATA_DIR: process.env.DATA_DIR });
-  const kept = await rotateLinkKeys(dataDirectory);
+  const kept = await rotateLinkKeys(readDataDirectory(process.env)).catch(
+    blameOperator('DATA_DIR cannot be used'),
+  );
   process.stdout.write(`Links are signed with a new key; ${kept} keys are accepted.\n`);
 } catch (error) {
-  if (!(error instanceof OperatorError)) throw error;
-  process.stderr.write(`${error.message}\n`);
-  process.exitCode = 1;
+  exitWith(error);
 }

@@ -23,6 +23,15 @@ const USAGE =
 // The scopes that show secrets, replace histories or reach other workspaces have to be asked for by name.
 const DEFAULT_SCOPES = ['state.read', 'state.export', 'state.import'];
 
+const OPTIONS = {
+  scope: { type: 'string', default: DEFAULT_SCOPES.join(' ') },
+  workspace: { type: 'string' },
+  environment: { type: 'string' },
+  states: { type: 'string' },
+  ttl: { type: 'string', default: '1h' },
+  subject: { type: 'string', default: 'dev@localhost' },
+} as const;
+
 try {
   process.stdout.write(`${await token(process.argv.slice(2))}\n`);
 } catch (error) {
@@ -34,6 +43,7 @@ try {
 }
 
 async function token(args: string[]): Promise<string> {
+  refuseOptionsLostToNpm(process.env);
   const options = parseOptions(args);
   const config = readConfig(process.env);
   if (!config.auth.developmentKey) {
@@ -59,18 +69,25 @@ function parseOptions(args: string[]) {
   };
 }
 
+/** npm keeps options for itself that do not stand behind `--`, and passes on their values at best: the token would be another. */
+function refuseOptionsLostToNpm(env: Readonly<Record<string, string | undefined>>): void {
+  const isLost = (name: string) => {
+    const value = env[`npm_config_${name}`];
+    // npm has a setting of the name `scope` itself: the scope of an organisation's packages.
+    return value !== undefined && !(name === 'scope' && value.startsWith('@'));
+  };
+  const lost = env.npm_lifecycle_event === 'token' ? Object.keys(OPTIONS).filter(isLost) : [];
+  if (lost.length === 0) return;
+  throw new UsageError(
+    `npm kept --${lost.join(' and --')} for itself; put "--" before the options, as in: npm run -s token -- --${lost[0]} …`,
+  );
+}
+
 function parsedArgs(args: string[]) {
   try {
     return parseArgs({
       args,
-      options: {
-        scope: { type: 'string', default: DEFAULT_SCOPES.join(' ') },
-        workspace: { type: 'string' },
-        environment: { type: 'string' },
-        states: { type: 'string' },
-        ttl: { type: 'string', default: '1h' },
-        subject: { type: 'string', default: 'dev@localhost' },
-      },
+      options: OPTIONS,
     }).values;
   } catch (error) {
     throw new UsageError(

@@ -72,26 +72,6 @@ export function interpretError(error: unknown, purpose: Purpose): unknown {
   return error;
 }
 
-/**
- * One line for whoever starts a process about a database that cannot be had; null when the error is about something else.
- */
-export function databaseProblemLine(error: unknown): string | null {
-  if (error instanceof DatabaseUnavailableError) {
-    const cause = rootCause(error);
-    return cause === error ? error.message : `The database cannot be reached: ${cause.message}`;
-  }
-  // Class 28 is a refused login, 3D a database that does not exist.
-  if (error instanceof pg.DatabaseError && /^(28|3D)/.test(error.code ?? ''))
-    return `DATABASE_URL cannot be used: ${error.message}`;
-  return null;
-}
-
-function rootCause(error: Error): Error {
-  // One attempt for each address of a host name; they fail alike.
-  const cause: unknown = error instanceof AggregateError ? error.errors[0] : error.cause;
-  return cause instanceof Error ? rootCause(cause) : error;
-}
-
 /** Whether PostgreSQL says with this error that it closes the connection. */
 export function isEndOfSession(error: unknown): boolean {
   // Class 08 and 57P are shutdowns and lost connections, 25P03 and 25P04 the time limits on transactions.

@@ -52,6 +52,8 @@ export async function prepareDatabase(database: KilolockDatabase): Promise<void>
       await sql`select pg_advisory_xact_lock(${MIGRATION_LOCK}::bigint)`.execute(db);
       // Another replica, of a later release perhaps, was here first.
       if (await hasEveryMigration(db)) return;
+      // The migrator would go on after the refusal, and tell only of the transaction that this had ended.
+      if (!(await mayChangeSchema(db))) throw new DatabaseUnusableError('it lacks the right to create there');
       const migrator = new Migrator({
         db: db.withoutPlugins(),
         provider: { getMigrations: async () => ({ ...migrations }) },
@@ -91,6 +93,14 @@ async function hasEveryMigration(db: Kysely<Database>): Promise<boolean> {
   const { rows } = await sql<{ name: string }>`select name from ${sql.table(table)}`.execute(db);
   const applied = new Set(rows.map((row) => row.name));
   return Object.keys(migrations).every((name) => applied.has(name));
+}
+
+async function mayChangeSchema(db: Kysely<Database>): Promise<boolean> {
+  const { rows } = await sql<{ may: boolean }>`
+    select case when to_regnamespace(${SCHEMA}) is null
+      then has_database_privilege(current_database(), 'create')
+      else has_schema_privilege(${SCHEMA}, 'create') end as may`.execute(db);
+  return rows[0]?.may ?? false;
 }
 
 /** The columns, as `table.column`, of those of Kilolock's tables that exist. */

@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { blameOperator, type OperatorError } from '../base/operator-error.ts';
 import { connectDatabase, type KilolockDatabase } from '../database/connection.ts';
 import { prepareDatabase } from '../database/prepare.ts';
 import { startEmbeddedServer } from './embedded-server.ts';
@@ -16,24 +17,28 @@ export interface DevelopmentDatabase {
  * Starts the embedded PostgreSQL of a data directory and opens its database `kilolock`, creating both when they are not
  * there.
  *
- * @param log receives the server's own log, line by line.
- * @throws DataDirectoryInUseError when another process serves the directory.
+ * @param options.log receives the server's own log, line by line.
+ * @param options.onDeath called when the server ends though nobody stopped it: there is no database any more.
+ * @throws OperatorError when the directory cannot be used, as when another process serves it.
  */
 export async function openDevelopmentDatabase(
   dataDirectory: string,
-  log: (line: string) => void,
+  options: { readonly log: (line: string) => void; readonly onDeath: (error: OperatorError) => void },
 ): Promise<DevelopmentDatabase> {
-  const server = await startEmbeddedServer({ dataDirectory: join(dataDirectory, 'postgres'), log });
-  await server.createDatabase('kilolock');
+  const server = await startEmbeddedServer({ dataDirectory: join(dataDirectory, 'postgres'), ...options });
   const database = connectDatabase({ connectionString: server.connectionString('kilolock') });
-  await createKilolockTables(database);
-  await prepareDatabase(database);
-  await loadSampleHistory(database);
-  return {
-    database,
-    async close() {
-      await database.close();
-      await server.stop();
-    },
+  const close = async () => {
+    await database.close();
+    await server.stop();
   };
+  try {
+    await server.createDatabase('kilolock');
+    await createKilolockTables(database);
+    await prepareDatabase(database);
+    await loadSampleHistory(database);
+  } catch (error) {
+    await close();
+    return blameOperator('The embedded database cannot be used')(error);
+  }
+  return { database, close };
 }

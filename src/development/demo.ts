@@ -4,7 +4,8 @@ import { styleText } from 'node:util';
 import pino from 'pino';
 import { verifyArchive } from '../archive/reader.ts';
 import { loadOrCreateDevelopmentKey, signDevelopmentToken } from '../auth/development-key.ts';
-import { type Config, readConfig } from '../config.ts';
+import { blameOperator, exitWith } from '../base/operator-error.ts';
+import { type Config, readConfig, readDataDirectory } from '../config.ts';
 import { connectDatabase, type KilolockDatabase } from '../database/connection.ts';
 import { prepareDatabase } from '../database/prepare.ts';
 import { startService } from '../service.ts';
@@ -59,14 +60,16 @@ interface ExportedArchive {
   readonly downloadUrl: string;
 }
 
-await demo();
+await demo().catch(exitWith);
 
 async function demo(): Promise<void> {
-  const { dataDirectory } = readConfig({ DATA_DIR: process.env.DATA_DIR });
-  const directory = join(dataDirectory, 'demo');
-  await rm(directory, { recursive: true, force: true });
-  await mkdir(directory, { recursive: true, mode: 0o711 });
-  const server = await startEmbeddedServer({ dataDirectory: join(directory, 'postgres'), durable: false });
+  const directory = join(readDataDirectory(process.env), 'demo');
+  await emptyDirectory(directory).catch(blameOperator('DATA_DIR cannot be used'));
+  const server = await startEmbeddedServer({
+    dataDirectory: join(directory, 'postgres'),
+    durable: false,
+    onDeath: exitWith,
+  });
   try {
     const source = await startBackend(server, directory, 'source');
     const destination = await startBackend(server, directory, 'destination');
@@ -79,6 +82,11 @@ async function demo(): Promise<void> {
   } finally {
     await server.stop();
   }
+}
+
+async function emptyDirectory(path: string): Promise<void> {
+  await rm(path, { recursive: true, force: true });
+  await mkdir(path, { recursive: true, mode: 0o711 });
 }
 
 async function showRoundTrip(source: Backend, destination: Backend, directory: string): Promise<void> {

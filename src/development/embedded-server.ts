@@ -8,7 +8,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import pg from 'pg';
 import { isErrno } from '../base/errno.ts';
-import { OperatorError } from '../base/operator-error.ts';
+import { blameOperator, OperatorError } from '../base/operator-error.ts';
 import { isDuplicateDatabase } from '../database/errors.ts';
 import { childOptions, type EmbeddedCluster, isAlive, openCluster } from './embedded-cluster.ts';
 
@@ -30,6 +30,8 @@ export interface EmbeddedServerOptions {
   readonly dataDirectory: string;
   /** Receives the server's own log, line by line. */
   readonly log?: (line: string) => void;
+  /** Called when the server ends though nobody stopped it. */
+  readonly onDeath?: (error: OperatorError) => void;
   /** False gives up safety against power cuts for speed: for data nobody will miss. True when absent. */
   readonly durable?: boolean;
 }
@@ -63,16 +65,30 @@ const POLL_MS = 50;
  * @throws DataDirectoryInUseError when the process that owns the directory's server is alive.
  */
 export async function startEmbeddedServer(options: EmbeddedServerOptions): Promise<EmbeddedServer> {
-  const { dataDirectory, log = () => {}, durable = true } = options;
-  const cluster = await openCluster(dataDirectory, { durable });
+  const { dataDirectory, log = () => {}, onDeath = () => {}, durable = true } = options;
+  forgetOtherServers();
+  const cluster = await openCluster(dataDirectory, { durable }).catch(
+    blameOperator('DATA_DIR cannot be used'),
+  );
   const { child, port } = await launch(cluster, durable, log);
   const connectionString = (database: string) => uri(cluster, port, database);
 
   const killAtExit = () => child.kill('SIGINT');
   process.once('exit', killAtExit);
-  const exited = once(child, 'exit').then(() => process.off('exit', killAtExit));
+  let isStopping = false;
+  const exited = once(child, 'exit').then(([exitCode, signal]) => {
+    process.off('exit', killAtExit);
+    if (isStopping) return;
+    const how = signal === null ? `exit code ${exitCode}` : String(signal);
+    onDeath(
+      new OperatorError(
+        `The embedded PostgreSQL on ${cluster.home} has ended by itself (${how}). Start again.`,
+      ),
+    );
+  });
 
   const ownership = await claim(connectionString('postgres')).catch(async (error) => {
+    isStopping = true;
     child.kill('SIGINT');
     await exited;
     throw error;
@@ -104,6 +120,7 @@ export async function startEmbeddedServer(options: EmbeddedServerOptions): Promi
       await administer(`drop database if exists ${pg.escapeIdentifier(name)} with (force)`);
     },
     async stop() {
+      isStopping = true;
       await ownership.release();
       // SIGINT is PostgreSQL's "fast" shutdown; SIGQUIT abandons it to recovery at the next start.
       child.kill('SIGINT');
@@ -112,6 +129,16 @@ export async function startEmbeddedServer(options: EmbeddedServerOptions): Promi
       clearTimeout(impatience);
     },
   };
+}
+
+/**
+ * Variables such as PGSSLMODE and PGOPTIONS, in a shell that works with other servers, would change how this one is reached:
+ * whoever connects to it in this process does so without them.
+ */
+function forgetOtherServers(): void {
+  for (const name of Object.keys(process.env)) {
+    if (/^PG[A-Z]/.test(name)) delete process.env[name];
+  }
 }
 
 function uri(cluster: EmbeddedCluster, port: number, database: string): string {
@@ -145,7 +172,9 @@ async function launch(
       /Address already in use|lock file ".*" already exists/.test(line),
     );
     if (!retriable || attempt === attempts)
-      throw new Error(`The embedded PostgreSQL on ${cluster.home} did not start: ${outcome.join(' | ')}`);
+      throw new OperatorError(
+        `The embedded PostgreSQL on ${cluster.home} did not start: ${outcome.join(' | ')}`,
+      );
     await pause(attempt * 2 * POLL_MS);
   }
 }
@@ -248,7 +277,7 @@ async function takeDownOrphan(cluster: EmbeddedCluster): Promise<void> {
       return;
     }
     if (waited > SHUTDOWN_MS) {
-      throw new Error(
+      throw new OperatorError(
         `Process ${server.pid} runs PostgreSQL on ${cluster.home} but does not let us in. Stop that process first.`,
       );
     }

@@ -111,4 +111,19 @@ describe('the token command', () => {
     expect([exitCode, stdout]).toEqual([1, '']);
     expect(stderr).toContain('AUTH_DEV_KEY');
   });
+
+  test.each([
+    [{ npm_config_scope: 'state.read' }, 'scope'],
+    [{ npm_config_states: 'true', npm_config_ttl: 'true' }, 'states'],
+    [{ npm_config_subject: 'bob' }, 'subject'],
+  ])('refuses options that npm kept for itself, and gives no wider token: %j', async (kept, option) => {
+    const { exitCode, stdout, stderr } = await run([], { npm_lifecycle_event: 'token', ...kept });
+    expect([exitCode, stdout]).toEqual([2, '']);
+    expect(stderr).toContain(`npm run -s token -- --${option}`);
+  });
+
+  test("is not disturbed by npm's own setting of the name scope", async () => {
+    const { exitCode } = await run([], { npm_lifecycle_event: 'token', npm_config_scope: '@acme' });
+    expect(exitCode).toBe(0);
+  });
 });

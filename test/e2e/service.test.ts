@@ -1,5 +1,7 @@
 import { once } from 'node:events';
+import { stat } from 'node:fs/promises';
 import { connect, createServer } from 'node:net';
+import { fileURLToPath } from 'node:url';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { createEmptyTestDatabase, createTestDatabase, type TestDatabase } from '../support/database.ts';
 import {
@@ -8,6 +10,7 @@ import {
   onEmbedded,
   postmasterPid,
   removeTemplate,
+  type Started,
   start,
   startMain,
   startNpm,
@@ -23,11 +26,16 @@ const SAMPLE = { stateArchives: { nodes: [{ name: 'demo/network', status: { vers
 
 /** A process that will not start says why in one line, at once, and nothing else. */
 async function refusal(environment: Readonly<Record<string, string>>): Promise<string> {
-  const { exitCode, stdout, stderr } = await start('src/main.ts', {
-    PORT: '0',
-    LOG_LEVEL: 'error',
-    ...environment,
-  }).ended;
+  return oneLine(start('src/main.ts', { PORT: '0', LOG_LEVEL: 'error', ...environment }));
+}
+
+/** What `npm run migrate` says when it cannot do its work, likewise. */
+async function migration(environment: Readonly<Record<string, string>>): Promise<string> {
+  return oneLine(start('src/cli/migrate.ts', environment));
+}
+
+async function oneLine(failing: Started): Promise<string> {
+  const { exitCode, stdout, stderr } = await failing.ended;
   expect([exitCode, stdout]).toEqual([1, '']);
   expect(stderr).toMatch(/^[^\n]+\n$/);
   return stderr;
@@ -39,6 +47,7 @@ describe('the service on its embedded database', () => {
     const first = await startMain({ DATA_DIR });
     expect(first.url).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);
     expect(first.announcement).toContain(`\nPlayground  ${first.url}/playground\n`);
+    expect(first.announcement).toMatch(/^Next +.*demo\/network/m);
     expect(await ask(first, STATES)).toEqual(SAMPLE);
     expect((await fetch(`${first.url}/readyz`)).status).toBe(200);
     const playground = await fetch(`${first.url}/playground`);
@@ -78,6 +87,23 @@ describe('the service on its embedded database', () => {
     expect((await npm.ended).stderr).toContain('"shutting down"');
     await expect(fetch(`${url}/livez`)).rejects.toThrow();
     expect(await postmasterPid(DATA_DIR)).toBeNull();
+  });
+
+  test('ends with one line when its PostgreSQL has ended, whatever variables of other servers the shell has', async () => {
+    const DATA_DIR = await usedDataDirectory();
+    const foreign = {
+      PGSSLMODE: 'require',
+      PGOPTIONS: '-c statement_timeout=1',
+      PGHOST: 'no.such.host.invalid',
+    };
+    const service = await startMain({ DATA_DIR, ...foreign });
+    expect(await ask(service, STATES)).toEqual(SAMPLE);
+    process.kill((await postmasterPid(DATA_DIR)) ?? 0, 'SIGKILL');
+    const { exitCode, stderr } = await service.ended;
+    expect(exitCode).toBe(1);
+    expect(stderr.trimEnd().split('\n').at(-1)).toMatch(
+      /^The embedded PostgreSQL on .* has ended by itself \(SIGKILL\)/,
+    );
   });
 
   test('killed outright, starts again with its data, and tells of the operation it was at', async () => {
@@ -187,21 +213,38 @@ describe('the service on a database of yours', () => {
     );
     expect(rows).toEqual([]);
     expect(await publicObjects(empty)).toEqual([]);
-    const migration = await start('src/cli/migrate.ts', { DATA_DIR, DATABASE_URL: connectionString }).ended;
-    expect([migration.exitCode, migration.stdout]).toEqual([1, '']);
-    expect(migration.stderr).toMatch(/^[^\n]*without the tables of Kilolock[^\n]*\n$/);
+    expect(await migration({ DATABASE_URL: connectionString })).toContain('without the tables of Kilolock');
   });
 
-  test('refuses an address it cannot use, without the password in it', async () => {
+  test('refuses an address it cannot use in one line, as `npm run migrate` does, without the password in it', async () => {
     const DATA_DIR = await temporaryDirectory();
     const wrong = new URL(kilolock.connectionString);
     wrong.password = 'hunter2';
     const absent = new URL(kilolock.connectionString);
     absent.pathname = '/no_such_database';
-    for (const DATABASE_URL of ['postgres://u:hunter2@127.0.0.1:1/x', wrong.href, absent.href]) {
+    const encrypted = new URL(kilolock.connectionString);
+    encrypted.searchParams.set('sslmode', 'verify-full');
+    const nobodyListens = 'postgres://u:hunter2@127.0.0.1:1/x';
+    for (const DATABASE_URL of [nobodyListens, wrong.href, absent.href, encrypted.href]) {
       const line = await refusal({ DATA_DIR, DATABASE_URL, AUTH_DEV_KEY: 'true' });
       expect(line).not.toContain('hunter2');
-      expect(line).toMatch(/^(The database cannot be reached|DATABASE_URL cannot be used): /);
+      expect(line).toMatch(/^DATABASE_URL cannot be used: \S/);
+      expect(await migration({ DATA_DIR, DATABASE_URL })).toBe(line);
+    }
+  });
+
+  test('refuses a role that may not create its schema in one line', async () => {
+    const { database, connectionString } = kilolock;
+    await database.pool.query('drop schema if exists state_archive cascade');
+    await database.pool.query("create role state_archive_reader login password 'hunter2'");
+    try {
+      const url = new URL(connectionString);
+      [url.username, url.password] = ['state_archive_reader', 'hunter2'];
+      const line = await migration({ DATABASE_URL: url.href });
+      expect(line).not.toContain('hunter2');
+      expect(line).toMatch(/^The schema state_archive is not up to date, and this role may not change it/);
+    } finally {
+      await database.pool.query('drop role state_archive_reader');
     }
   });
 
@@ -231,14 +274,29 @@ test('a variable that cannot be used is named in one line', async () => {
   expect(line).not.toContain('hunter2');
 });
 
-test('a port that is taken is told in one line, and nothing is left running', async () => {
+test.each([
+  ['an address that nobody has', { HOST: 'no.such.host.invalid' }, 'HOST and PORT cannot be listened on'],
+  [
+    'a data directory that is a file',
+    { DATA_DIR: fileURLToPath(import.meta.url) },
+    'DATA_DIR cannot be used',
+  ],
+  ['a data directory that cannot be made', { DATA_DIR: '/dev/null/data' }, 'DATA_DIR cannot be used'],
+  ['a misspelt variable', { DATABASE_ULR: 'postgres://u:hunter2@127.0.0.1/x' }, 'DATABASE_URL is'],
+])('%s is told in one line', async (_name, environment, told) => {
+  const line = await refusal({ DATA_DIR: await temporaryDirectory(), ...environment });
+  expect(line).toContain(told);
+  expect(line).not.toContain('hunter2');
+});
+
+test('a port that is taken is told in one line, before anything is made', async () => {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
   const address = server.address();
   const PORT = String(typeof address === 'object' && address?.port);
-  const DATA_DIR = await usedDataDirectory();
+  const DATA_DIR = await temporaryDirectory();
   const line = await refusal({ DATA_DIR, PORT });
   server.close();
   expect(line).toContain('PORT');
-  expect(await postmasterPid(DATA_DIR)).toBeNull();
+  await expect(stat(DATA_DIR)).rejects.toMatchObject({ code: 'ENOENT' });
 });
