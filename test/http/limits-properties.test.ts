@@ -119,7 +119,7 @@ async function measure(document: DocumentNode, variables: Readonly<Record<string
   return { counted, size, ran: { ...tally } };
 }
 
-const RUNS = 400;
+const RUNS = 250;
 
 function check(
   style: RequestStyle,

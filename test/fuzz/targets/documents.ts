@@ -1,4 +1,6 @@
+import { createHash } from 'node:crypto';
 import { rm } from 'node:fs/promises';
+import type pg from 'pg';
 import { writeArchive } from '../../../src/archive/writer.ts';
 import { readStateDocument } from '../../../src/terraform/document.ts';
 import { UnsupportedStateDocumentError } from '../../../src/terraform/errors.ts';
@@ -109,15 +111,15 @@ export const documentsTarget: FuzzTarget<Buffer> = {
   inputs: choices(150).map(build),
   encode: (input) => input,
   decode: (file) => file,
-  runsInSuite: 15,
+  runsInSuite: 30,
   async open() {
     const verdicts = await openImportVerdicts();
     const { pool } = verdicts.backend.database;
     return {
       async check(document) {
         const isRead = reads(document);
-        // The whole way takes a hundred times as long; what is refused goes it now and then.
-        if (!isRead && document.length % 10 !== 0) return;
+        if (isRead) await compareJsonb(pool, document);
+        if (!goesTheWholeWay(document, isRead)) return;
         const contents = archiveContents({
           state: { lineage: LINEAGE },
           versions: [{ serial: 1n, rawState: '' }],
@@ -127,17 +129,25 @@ export const documentsTarget: FuzzTarget<Buffer> = {
         const refusal = await verdicts.verdict();
         await rm(verdicts.path);
         if (!isRead && refusal === null) throw new Error('It was imported although it cannot be read.');
-        if (!isRead || refusal !== null) return;
-        const { rows } = await pool.query('select $1::jsonb::text as text', [document.toString()]);
-        const pieces: Buffer[] = [];
-        writeJsonbText(document, (piece) => pieces.push(Buffer.from(piece)));
-        const ours = Buffer.concat(pieces).toString();
-        if (ours !== rows[0].text) throw new Error(`PostgreSQL writes ${rows[0].text}; we write ${ours}`);
-        if (isJsonbText(document) !== (rows[0].text === document.toString())) {
-          throw new Error(`Is it as PostgreSQL writes it? ${rows[0].text}`);
-        }
       },
       close: () => verdicts.close(),
     };
   },
 };
+
+/** An archive and two imports take a hundred times as long as the rest; always the same documents go through them. */
+function goesTheWholeWay(document: Buffer, isRead: boolean): boolean {
+  const draw = createHash('sha256').update(document).digest().readUInt8();
+  return draw < (isRead ? 64 : 12);
+}
+
+async function compareJsonb(pool: pg.Pool, document: Buffer): Promise<void> {
+  const { rows } = await pool.query('select $1::jsonb::text as text', [document.toString()]);
+  const pieces: Buffer[] = [];
+  writeJsonbText(document, (piece) => pieces.push(Buffer.from(piece)));
+  const ours = Buffer.concat(pieces).toString();
+  if (ours !== rows[0].text) throw new Error(`PostgreSQL writes ${rows[0].text}; we write ${ours}`);
+  if (isJsonbText(document) !== (rows[0].text === document.toString())) {
+    throw new Error(`Is it as PostgreSQL writes it? ${rows[0].text}`);
+  }
+}
