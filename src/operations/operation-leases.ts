@@ -83,9 +83,12 @@ export class OperationLeases {
 
   async #renew(database: KilolockDatabase): Promise<void> {
     const ledger = this.#ledgerOf(database);
-    // Nothing is kept of a database that is at rest, so that it can be closed.
-    if (ledger.progress.size === 0 && !ledger.isSweeping) this.#ledgers.delete(database);
-    if (ledger.isRenewing || ledger.progress.size === 0) return;
+    if (ledger.isRenewing) return;
+    if (ledger.progress.size === 0) {
+      // Nothing is kept of a database that is at rest, so that it can be closed.
+      if (!ledger.isSweeping) this.#ledgers.delete(database);
+      return;
+    }
     ledger.isRenewing = true;
     try {
       await renewLeases(database.for('record'), ledger.progress);
