@@ -1,18 +1,20 @@
-/** The stable codes of what the HTTP layer itself refuses or fails at. */
-export type HttpErrorCode =
-  | 'BAD_REQUEST'
-  | 'UNAUTHENTICATED'
-  | 'NOT_FOUND'
-  | 'METHOD_NOT_ALLOWED'
-  | 'REQUEST_TIMEOUT'
-  | 'PRECONDITION_FAILED'
-  | 'PAYLOAD_TOO_LARGE'
-  | 'UNSUPPORTED_MEDIA_TYPE'
-  | 'RANGE_NOT_SATISFIABLE'
-  | 'HEADERS_TOO_LARGE'
-  | 'INTERNAL'
-  | 'UNAVAILABLE'
-  | 'NOT_READY';
+/** The stable codes of what the HTTP layer itself refuses or fails at; explained in docs/errors.md. */
+export const HTTP_ERROR_CODES = [
+  'BAD_REQUEST',
+  'UNAUTHENTICATED',
+  'NOT_FOUND',
+  'METHOD_NOT_ALLOWED',
+  'REQUEST_TIMEOUT',
+  'PRECONDITION_FAILED',
+  'PAYLOAD_TOO_LARGE',
+  'UNSUPPORTED_MEDIA_TYPE',
+  'RANGE_NOT_SATISFIABLE',
+  'HEADERS_TOO_LARGE',
+  'INTERNAL',
+  'UNAVAILABLE',
+  'NOT_READY',
+] as const;
+export type HttpErrorCode = (typeof HTTP_ERROR_CODES)[number];
 
 /**
  * A request that is refused, or cannot be served, before or beside GraphQL. The message is for the caller: it never

@@ -97,6 +97,26 @@ describe('the SDL a gateway is given', () => {
     expect(sdl).toMatch(/^ {2}exportStateArchive[\s\S]*?@requiresScopes\(scopes: \[\["state.export"\]\]\)/m);
   });
 
+  test('composes without a trace of @requiresScopes when it is stripped, as docs/gateways.md says', () => {
+    const stripped = visit(subgraph, {
+      Directive: ({ name }) => (name.value === 'requiresScopes' ? null : undefined),
+      StringValue: ({ value }) => (value === '@requiresScopes' ? null : undefined),
+    });
+    const { errors = [], supergraphSdl = '' } = composeServices([
+      { name: 'archives', typeDefs: stripped, url: 'http://archives.test' },
+    ]);
+    expect(errors).toEqual([]);
+    expect(supergraphSdl).toContain('importStateArchive');
+    expect(supergraphSdl).not.toContain('requiresScopes');
+  });
+
+  test('marks what a public contract leaves out', () => {
+    const { sdl } = composed();
+    for (const field of ['rawState', 'downloadUrl']) {
+      expect(sdl).toMatch(new RegExp(`^ {2}${field}: String .*@tag\\(name: "internal"\\)`, 'm'));
+    }
+  });
+
   test('uses directives under their canonical names alone', () => {
     const used = new Set<string>();
     visit(subgraph, { Directive: ({ name }) => void used.add(name.value) });
