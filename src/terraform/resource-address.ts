@@ -1,6 +1,6 @@
 import { parseInt64 } from '../base/int64.ts';
 import { goQuote } from './go-quote.ts';
-import { endOfScalar } from './json-bytes.ts';
+import { COMMA, endOfScalar, MINUS, ZERO } from './json-bytes.ts';
 
 /** How an instance is told from the others of its resource: `count` gives `int`, `for_each` `string`. */
 export type IndexKind = 'none' | 'int' | 'string';
@@ -18,9 +18,21 @@ const MAX_INT64_LENGTH = 20;
 
 /** The value of the JSON token at `at` if it is an integer literal in the range of int64, else null. */
 export function integerAt(json: Buffer, at: number): bigint | null {
-  // Longer text is no such literal, and may be as long as the document.
-  const end = endOfScalar(json.subarray(at, at + MAX_INT64_LENGTH + 1), 0);
-  return parseInt64(json.toString('latin1', at, at + end));
+  const negative = json[at] === MINUS;
+  const first = negative ? at + 1 : at;
+  let end = first;
+  let value = 0;
+  for (; end < first + MAX_INT64_LENGTH; end++) {
+    const digit = (json[end] ?? COMMA) - ZERO;
+    if (digit < 0 || digit > 9) break;
+    value = value * 10 + digit;
+  }
+  if (end === first || endOfScalar(json, end) !== end) return null;
+  if (value <= Number.MAX_SAFE_INTEGER) {
+    const isSpelledShort = end === first + 1 || json[first] !== ZERO;
+    return isSpelledShort ? BigInt(negative ? -value : value) : null;
+  }
+  return parseInt64(json.toString('latin1', at, end));
 }
 
 /**

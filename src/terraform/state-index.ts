@@ -100,8 +100,11 @@ const INSTANCE_KEYS = tokens(
   'deposed',
 );
 
-function tokens<Name extends string>(...names: Name[]): ReadonlyMap<Name, Buffer> {
-  return new Map(names.map((name) => [name, Buffer.from(JSON.stringify(name))]));
+/** A list and no map: keys are looked up once for each member of the structure, and an iterator costs more than it. */
+type KnownKeys<Name extends string> = readonly { readonly name: Name; readonly token: Buffer }[];
+
+function tokens<Name extends string>(...names: Name[]): KnownKeys<Name> {
+  return names.map((name) => ({ name, token: Buffer.from(JSON.stringify(name)) }));
 }
 
 /** What PostgreSQL's uuid input takes: any case, a hyphen after any four digits, braces. */
@@ -427,15 +430,19 @@ class StateIndexer {
   }
 
   /** The key's name if it is one of those known, in whatever case, else null. */
-  #key<Name extends string>(start: number, end: number, known: ReadonlyMap<Name, Buffer>): Name | null {
+  #key<Name extends string>(start: number, end: number, known: KnownKeys<Name>): Name | null {
     this.#wasFolded = false;
-    for (const [name, token] of known) {
-      if (token.length === end - start && hasToken(this.#bytes, start, token)) return name;
+    const length = end - start;
+    for (let i = 0; i < known.length; i++) {
+      const candidate = known[i];
+      if (candidate?.token.length === length && hasToken(this.#bytes, start, candidate.token)) {
+        return candidate.name;
+      }
     }
     if (this.#isPlain(start, end)) return null;
     const key = decodeString(this.#bytes, start, end);
     const folded = foldCase(key);
-    for (const name of known.keys()) {
+    for (const { name } of known) {
       if (folded !== name) continue;
       this.#wasFolded = key !== name;
       return name;
