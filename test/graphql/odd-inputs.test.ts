@@ -1,6 +1,7 @@
+import { randomBytes } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { startTestService, type TestService } from '../support/service.ts';
-import { postHistory } from './support/states.ts';
+import { documentOf, postHistory } from './support/states.ts';
 
 /**
  * A caller's mistake is told by a code of its own, and is nothing that wakes whoever runs the service: whatever is sent
@@ -220,6 +221,22 @@ describe('variables', () => {
     ]),
   ])('%s', async (_what, query, variables) => {
     await send({ query, variables });
+  });
+});
+
+test('a snapshot with a value that no index of the database holds is a user error', async () => {
+  // Of digits that do not compress: what fits into an index is counted after compression.
+  const key = randomBytes(3_000).toString('hex');
+  const document = documentOf(crypto.randomUUID(), { resources: { a: '1' } }).replace(
+    '"instances":[{',
+    `"instances":[{"index_key":"${key}",`,
+  );
+  const query = `mutation ($document: String) {
+    importStateSnapshot(input: { name: "odd/key", document: $document }) { version { id } userErrors { code } }
+  }`;
+  const { data } = await send({ query, variables: { document } });
+  expect(data).toEqual({
+    importStateSnapshot: { version: null, userErrors: [{ code: 'UNSUPPORTED_STATE_DOCUMENT' }] },
   });
 });
 
