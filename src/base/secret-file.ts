@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { type FileHandle, link, mkdir, open, rename, unlink, writeFile } from 'node:fs/promises';
+import { chown, type FileHandle, link, mkdir, open, rename, unlink, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { isErrno } from './errno.ts';
 import { OperatorError } from './operator-error.ts';
@@ -21,9 +21,14 @@ export class SecretFileError extends OperatorError {
  * do this at the same time all end up with the same contents, and none ever sees a part of them.
  *
  * @param create makes the contents; the result is dropped when another process was first.
+ * @param owner the account the file is for, when it is not the process's own.
  * @throws SecretFileError when the file is not a regular file, or others than its owner may use it.
  */
-export async function readOrCreateSecretFile(path: string, create: () => string): Promise<string> {
+export async function readOrCreateSecretFile(
+  path: string,
+  create: () => string,
+  owner?: { readonly uid: number; readonly gid: number },
+): Promise<string> {
   const existing = await readSecretFile(path);
   if (existing !== null) return existing;
 
@@ -32,6 +37,7 @@ export async function readOrCreateSecretFile(path: string, create: () => string)
   const draft = `${path}.${randomUUID()}.partial`;
   await writeFile(draft, create(), { mode: 0o600, flag: 'wx', flush: true });
   try {
+    if (owner) await chown(draft, owner.uid, owner.gid);
     // A hard link, because it fails when the name is taken; a rename would replace the key of whoever was first.
     await link(draft, path);
   } catch (error) {

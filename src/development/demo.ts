@@ -60,6 +60,8 @@ interface ExportedArchive {
   readonly downloadUrl: string;
 }
 
+// Without listeners a signal ends the process past its exit handlers, and the server would stay behind.
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1));
 await demo().catch(exitWith);
 
 async function demo(): Promise<void> {

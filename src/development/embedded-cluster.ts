@@ -1,12 +1,13 @@
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { chown, cp, link, mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { chown, cp, mkdir, readdir, rename, rm, stat } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { dirname, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { isErrno } from '../base/errno.ts';
 import { OperatorError } from '../base/operator-error.ts';
+import { readOrCreateSecretFile } from '../base/secret-file.ts';
 
 const run = promisify(execFile);
 
@@ -64,7 +65,8 @@ export async function openCluster(home: string, options: { durable: boolean }): 
   );
 
   const passwordFile = join(home, 'password');
-  const password = await persistentPassword(passwordFile, account);
+  const newPassword = () => `${randomBytes(24).toString('hex')}\n`;
+  const password = (await readOrCreateSecretFile(passwordFile, newPassword, account)).trim();
   const cluster = { home, directory: join(home, 'cluster'), password, account, binaries };
   if (!(await exists(cluster.directory))) await initialise(cluster, passwordFile, options.durable);
   return cluster;
@@ -146,18 +148,6 @@ async function closedDirectoryAbove(path: string, account: Account): Promise<str
     if ((mode & search) === 0) return directory;
     if (directory === dirname(directory)) return undefined;
   }
-}
-
-async function persistentPassword(file: string, account: Account | undefined): Promise<string> {
-  if (!(await exists(file))) {
-    const draft = `${file}.${process.pid}`;
-    await writeFile(draft, `${randomBytes(24).toString('hex')}\n`, { mode: 0o600 });
-    if (account) await chown(draft, account.uid, account.gid);
-    // Unlike a rename, a link never replaces the password another process has just begun to use.
-    await link(draft, file).catch(ignoring('EEXIST'));
-    await rm(draft);
-  }
-  return (await readFile(file, 'utf8')).trim();
 }
 
 const PARTIAL = 'cluster.partial-';

@@ -256,7 +256,7 @@ describe('a failure', () => {
     );
     const runner = newRunner(backend.database);
     failing(runner, database, id);
-    expect(await runner.wait(id, 25_000)).toMatchObject({
+    expect(await runner.wait(id, 300_000)).toMatchObject({
       code: 'STATE_EMPTY',
       message: expect.stringContaining(id),
     });

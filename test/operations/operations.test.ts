@@ -180,7 +180,7 @@ describe('an export', () => {
     const pending = await runExport({ services }, caller, 'app', { waitSeconds: 0 });
     await backend.database.pool.query('delete from states where id = $1', [stateId]);
     free();
-    await runner.wait(pending.id, 25_000);
+    await runner.wait(pending.id, 300_000);
     expect(await operationOf(backend, caller, pending.id)).toMatchObject({
       status: 'FAILED',
       error: { code: 'STATE_NOT_FOUND' },
@@ -379,7 +379,7 @@ describe('waiting', () => {
     const pending = await runExport({ services }, caller, 'app', { waitSeconds: 0 });
     expect(pending).toMatchObject({ status: 'PENDING', startedAt: null, finishedAt: null, archive: null });
     free();
-    await runner.wait(pending.id, 25_000);
+    await runner.wait(pending.id, 300_000);
     expect((await operationOf(backend, caller, pending.id)).status).toBe('SUCCEEDED');
     await runner.close();
   });
@@ -425,7 +425,7 @@ describe('waiting', () => {
         },
       );
     }
-    await Promise.all(ids.map((id) => runner.wait(id, 25_000)));
+    await Promise.all(ids.map((id) => runner.wait(id, 300_000)));
     expect([atWork, most]).toEqual([0, 2]);
     await runner.close();
   });
@@ -470,7 +470,7 @@ describe('rights are looked at again when work begins', () => {
     const before = await countRows(backend.database, ['public']);
     free();
     for (const operation of operations) {
-      await runner.wait(operation.id, 25_000);
+      await runner.wait(operation.id, 300_000);
       expect(await operationOf(backend, caller, operation.id)).toMatchObject(WITHDRAWN);
     }
     expect(await countRows(backend.database, ['public'])).toEqual(before);

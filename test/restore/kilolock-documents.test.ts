@@ -68,7 +68,7 @@ describe('everything that Kilolock holds, as one history', () => {
   let stateId: string;
   beforeAll(async () => {
     stateId = await appendAll('everything', kilolockHistory.documents.map(caseOf));
-  }, 180_000);
+  });
 
   test('has the rows that Kilolock wrote, hashes and spans included', async () => {
     const columns = RESOURCE_COLUMNS.map((column) =>
@@ -92,7 +92,7 @@ describe('everything that Kilolock holds, as one history', () => {
       expect(restored[table]).toEqual(original[table]);
     }
     expect(operation.report?.resourceSpansDerived).toBe(false);
-  }, 180_000);
+  });
 });
 
 test('a key that stands in two cases comes back too: the rows are those of the stored text, and a warning says so', async () => {
@@ -109,7 +109,7 @@ test('a key that stands in two cases comes back too: the rows are those of the s
       given.againOutputs ?? given.outputs,
     );
   }
-}, 180_000);
+});
 
 describe('what could not come back does not leave', () => {
   test('such as a document that Kilolock itself could not read again', async () => {

@@ -263,7 +263,7 @@ test('an import is answered while another restore of the same lineage is at work
     .catch(() => {})
     .finally(() => answered.push('answered'));
   // A bound, not a pause: the answer takes milliseconds unless it waits.
-  const bound = setTimeout(open, 5_000);
+  const bound = setTimeout(open, 60_000);
   await second;
   clearTimeout(bound);
   open();
