@@ -349,7 +349,8 @@ async function checkOut(pool: pg.Pool, purpose: Purpose): Promise<pg.PoolClient>
   try {
     return await connecting;
   } catch (error) {
-    if (error instanceof pg.DatabaseError) throw interpretError(error, purpose);
+    // A refused login (28) or a database that is not there (3D) will not be better later.
+    if (error instanceof pg.DatabaseError && /^(28|3D)/.test(error.code ?? '')) throw error;
     // The two errors of pg-pool that are its own.
     const { message } = error as Error;
     if (message === 'timeout exceeded when trying to connect') throw noConnectionFree(CONNECT_MS, error);

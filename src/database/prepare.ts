@@ -72,7 +72,7 @@ export async function prepareDatabase(database: KilolockDatabase): Promise<void>
 }
 
 /**
- * Whether every migration of `state_archive` that this release knows has been applied. One statement.
+ * Whether every migration of `state_archive` that this release knows has been applied.
  *
  * @throws DatabaseUnavailableError when the database cannot be reached, and soon: see the purpose `probe`.
  */

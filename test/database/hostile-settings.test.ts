@@ -1,21 +1,11 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { connectDatabase } from '../../src/database/connection.ts';
-import { prepareDatabase } from '../../src/database/prepare.ts';
-import { findDatabaseProblem, refuseUnusableDatabase } from '../../src/database/readiness.ts';
-import { DigestBudget } from '../../src/history/digest-budget.ts';
-import { readManifestPreviews } from '../../src/history/manifest-preview.ts';
-import { type Caller, listStates } from '../../src/history/states.ts';
-import {
-  archivePath,
-  type Backend,
-  createCaller,
-  openBackend,
-  runExport,
-  runImport,
-  stateIdOf,
-} from '../operations/support/backend.ts';
+import { findDatabaseProblem } from '../../src/database/readiness.ts';
+import type { Caller } from '../../src/history/states.ts';
+import { type Backend, createCaller, openBackend, runExport } from '../operations/support/backend.ts';
 import { postTerraformHistory } from '../operations/support/histories.ts';
+import { doWholeJob } from './support/whole-job.ts';
 
 let backend: Backend;
 let caller: Caller;
@@ -41,30 +31,8 @@ afterAll(async () => {
 const name = () =>
   pg.escapeIdentifier(decodeURIComponent(new URL(backend.connectionString).pathname.slice(1)));
 
-/** Does the whole job on connections that are new, and so have whatever is set now. */
-async function wholeJob(connectionString = backend.connectionString): Promise<void> {
-  const database = connectDatabase({ connectionString });
-  try {
-    await prepareDatabase(database);
-    await refuseUnusableDatabase(database);
-    const who = { ...caller, database };
-    const page = { labelPrefix: 'app', after: null, limit: 10 };
-    expect((await listStates(database.for('read'), who, page)).map(({ label }) => label)).toEqual(['app']);
-    const exported = await runExport(backend, who, 'app');
-    expect(exported).toMatchObject({ status: 'SUCCEEDED', archive: { historyDigest: digest } });
-    const label = `copy-${exported.id}`;
-    const imported = await runImport(backend, who, archivePath(backend, exported), {
-      label,
-      allowSharedLineage: true,
-    });
-    expect(imported).toMatchObject({ status: 'SUCCEEDED', error: null });
-    const id = stateIdOf(imported);
-    const preview = (await readManifestPreviews(database, [id], new DigestBudget())).get(id);
-    expect(preview).toMatchObject({ historyDigest: digest, versionCount: 10 });
-  } finally {
-    await database.close();
-  }
-}
+const wholeJob = (connectionString = backend.connectionString) =>
+  doWholeJob(backend, caller, digest, connectionString);
 
 describe('a whole history travels whatever is set', () => {
   afterEach(() => admin.query(`alter database ${name()} reset all`));
