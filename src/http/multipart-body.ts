@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { pipeline, type Readable, Transform, type Writable } from 'node:stream';
 import { finished } from 'node:stream/promises';
+import { GraphQLError } from 'graphql';
 import { type FileUpload as LibraryFileUpload, processRequest, Upload } from 'graphql-upload-minimal';
 import { HttpError } from './http-error.ts';
 import { type FileUpload, UploadInterruptedError, UploadTooLargeError } from './upload.ts';
@@ -227,6 +228,14 @@ function guardFile(stream: Readable, bodyEnd: Promise<void>, maxBytes: number): 
   return guarded;
 }
 
+/** A file arrives once: whoever read it a second time would take it for empty. */
+function alreadyTaken(): GraphQLError {
+  return new GraphQLError(
+    'Another field of this request has taken the file; send it in a request for each of them.',
+    { extensions: { code: 'BAD_USER_INPUT' } },
+  );
+}
+
 /** Replaces the file the library would hand to the resolver by the guarded one. */
 function guardUpload(
   operations: unknown,
@@ -236,10 +245,13 @@ function guardUpload(
 ): void {
   const upload = valueAt(operations, path);
   if (!(upload instanceof Upload)) throw new Error('graphql-upload-minimal set no Upload where the map says');
+  let isTaken = false;
   const guarded: Promise<FileUpload> = upload.promise.then(
     ({ filename }) => ({
       filename,
       createReadStream() {
+        if (isTaken) throw alreadyTaken();
+        isTaken = true;
         const stream = guardedFile();
         if (stream === undefined) throw new Error('the file arrived without its guard');
         return stream;

@@ -59,6 +59,22 @@ describe('a whole file', () => {
     });
   });
 
+  test('is for one field alone: another is told, and does not take it for empty', async () => {
+    const field = 'receive(file: $file) { sizeBytes }';
+    const operations = {
+      query: `mutation ($file: Upload!) { a: ${field} b: ${field} }`,
+      variables: { file: null },
+    };
+    const answer = await post(
+      encodeMultipart([
+        { name: 'operations', body: JSON.stringify(operations) },
+        { name: 'map', body: MAP },
+        { name: '0', body: 'whole', fileName: 'state.klstate' },
+      ]),
+    );
+    expect(answer.json.errors).toMatchObject([{ path: ['b'], extensions: { code: 'BAD_USER_INPUT' } }]);
+  });
+
   test('arrives whole when it is sent chunked, in pieces that cut through boundaries', async () => {
     const answer = await post(inPieces(uploadBody('receive', file), 65_521));
     expect(answer.json.data.receive.sha256).toBe(createHash('sha256').update(file).digest('hex'));
