@@ -141,8 +141,6 @@ export async function startApollo<Context extends { principal: Principal | null 
   const apollo = new ApolloServer<Context>({
     schema,
     introspection,
-    // Whoever may not ask for the schema is not told its names one guess at a time either.
-    hideSchemaDetailsFromClientErrors: !introspection,
     csrfPrevention: { requestHeaders: CSRF_HEADERS },
     allowBatchedHttpRequests: false,
     persistedQueries: false,

@@ -39,3 +39,10 @@ describe('docs/errors.md explains', () => {
     expect((await codesUnder('errors.md', 'What HTTP answers')).sort()).toEqual([...HTTP_ERROR_CODES].sort());
   });
 });
+
+test('docs/restore.md explains every code of a warning, and no other', async () => {
+  const text = await readFile(new URL('../../docs/restore.md', import.meta.url), 'utf8');
+  const table = text.slice(text.indexOf('| warning |')).split('\n\n')[0] ?? '';
+  const codes = [...table.matchAll(/^\| `([A-Z_]+)` \|/gm)].map(([, code]) => code);
+  expect(codes.sort()).toEqual(codesOf('StateArchiveWarningCode').sort());
+});

@@ -238,24 +238,6 @@ describe('JSON bodies', () => {
   });
 });
 
-test('without introspection no message suggests a name', async () => {
-  const closed = await startTestServer({ introspection: false });
-  try {
-    for (const body of [
-      { query: '{ helo }' },
-      { query: '{ hello(nam: "x") }' },
-      { query: 'query ($i: EchoInput!) { echo(input: $i) }', variables: { i: { nam: 'x' } } },
-      { query: '{ __schema { types { name } } }' },
-    ]) {
-      const { json } = await query(closed, body);
-      expect(json.errors.length).toBeGreaterThan(0);
-      expect(JSON.stringify(json)).not.toMatch(/Did you mean|"hello"|"name"/);
-    }
-  } finally {
-    await closed.stop();
-  }
-});
-
 describe('errors', () => {
   test('of a driver are masked, and logged once with the request id, without rows and passwords', async () => {
     server.failure = Object.assign(new Error('connect to postgres://app:hunter2@db:5432/kilolock failed'), {
