@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { type DatabaseSession, inTransaction, type KilolockDatabase } from '../database/connection.ts';
-import { copyIntoTable } from '../database/copy.ts';
+import { copyIntoTable, type StreamedValue } from '../database/copy.ts';
 import { copiedRow, isUnstorableValue, refusalText, type UnstorableValueError } from '../database/errors.ts';
 import type { StateDocument, StateOutput } from '../terraform/document.ts';
 import { outputPath, resourcePath } from '../terraform/json-path.ts';
@@ -92,7 +92,7 @@ export class StorageTrial {
         ['serial', 'bigint'],
         ['raw_state', 'jsonb'],
       ],
-      [[versionId, tenant_id, stateId, 1n, document ?? EMPTY_DOCUMENT]],
+      [[versionId, tenant_id, stateId, 1n, streamed(document ?? EMPTY_DOCUMENT)]],
     );
     await insertResourceRows(
       session,
@@ -107,6 +107,16 @@ export class StorageTrial {
     await insertOutputRows(session, tenant_id, [{ versionId, outputs }]);
     throw new TrialOver();
   }
+}
+
+const PIECE_BYTES = 65_536;
+
+/** The document in pieces: whole, it would be gathered whole once more on its way. */
+function streamed(bytes: Buffer): StreamedValue {
+  async function* pieces() {
+    for (let at = 0; at < bytes.length; at += PIECE_BYTES) yield bytes.subarray(at, at + PIECE_BYTES);
+  }
+  return { byteLength: bytes.length, content: pieces() };
 }
 
 interface DoubtfulRows {
