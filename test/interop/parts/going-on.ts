@@ -76,7 +76,9 @@ function comparable({ exitCode, stdout, stderr }: Finished, state: string): unkn
     .replace(/\b[0-9a-f]{8}\b/g, 'ID')
     .replace(/("UpdatedAt": )"[^"]*"/g, '$1TIME')
     .replace(/\d+[smh] ago/g, 'AGO')
-    .replace(/127\.0\.0\.1:\d+/g, 'HOST');
+    .replace(/127\.0\.0\.1:\d+/g, 'HOST')
+    // Columns are as wide as what stands in them.
+    .replace(/ {2,}/g, '  ');
   return { state, exitCode, text };
 }
 
