@@ -12,22 +12,25 @@ const TABLES: Readonly<Record<string, readonly string[]>> = {
   events: [],
 };
 
-/** Kilolock's views that show a state, the column they name it by, and what they repeat of its whereabouts. */
-const VIEWS: Readonly<Record<string, { readonly condition: string; readonly left: readonly string[] }>> = {
-  current_resources: { condition: 'row.state_id = $1', left: ['state_id', 'state_name', 'tenant_slug'] },
-  resource_dependencies: {
-    condition: 'row.state_version_id in (select id from state_versions where state_id = $1)',
-    left: [],
-  },
-  current_resource_dependencies: {
-    condition: 'row.from_resource_id in (select id from resources where state_id = $1)',
-    left: [],
-  },
-  current_resource_drift: {
-    condition: 'row.state_id = $1',
-    left: ['state_id', 'state_name', 'refresh_run_id'],
-  },
+/**
+ * Kilolock's views that show a state, what it is found by, and what they repeat of its whereabouts. Ids are given one by one:
+ * for a subselect PostgreSQL would work out the whole view first, of all states.
+ */
+const VIEWS: Readonly<
+  Record<string, { readonly by: readonly [column: string, ids: keyof Ids]; readonly left: readonly string[] }>
+> = {
+  current_resources: { by: ['state_id', 'states'], left: ['state_id', 'state_name', 'tenant_slug'] },
+  resource_dependencies: { by: ['state_version_id', 'versions'], left: [] },
+  current_resource_dependencies: { by: ['from_resource_id', 'resources'], left: [] },
+  current_resource_drift: { by: ['state_id', 'states'], left: ['state_id', 'state_name', 'refresh_run_id'] },
 };
+
+/** The ids of a state and of what belongs to it. */
+interface Ids {
+  readonly states: readonly string[];
+  readonly versions: readonly string[];
+  readonly resources: readonly string[];
+}
 
 /** Events that no archive carries, and those that this service adds. */
 const LEFT_BEHIND = ['lock_acquire', 'lock_release', 'lock_force_release'];
@@ -45,9 +48,11 @@ export async function rowsOf(database: Database, storedName: string): Promise<St
   rows.events = (rows.events ?? [])
     .filter(({ kind }) => ![...LEFT_BEHIND, ...OURS].includes(kind ?? ''))
     .map((event) => ({ ...event, payload: withoutImport(event.payload ?? null) }));
-  const names = await namesOf(database, stateId);
-  for (const [view, { condition, left }] of Object.entries(VIEWS)) {
-    rows[view] = await viewRows(database, view, condition, [stateId, left], names);
+  const { ids, names } = await identitiesOf(database, stateId);
+  for (const [view, { by, left }] of Object.entries(VIEWS)) {
+    const [column, kind] = by;
+    const found = await viewRows(database, view, [column, ids[kind]]);
+    rows[view] = without(found, left).map((row) => named(row, names));
   }
   return sorted(rows);
 }
@@ -123,42 +128,45 @@ function withoutImport(payload: string | null): string | null {
   return payload?.replace(/"restored_by_import": "[^"]*"(, )?/, '').replace(/, \}$/, '}') ?? null;
 }
 
-/** What the ids in the views stand for. */
-async function namesOf(database: Database, stateId: string): Promise<ReadonlyMap<string, string>> {
-  const rows = await database.rows<{ id: string; name: string }>(
-    `select id, 'version ' || serial as name from state_versions where state_id = $1
+/** The ids of a state and of what belongs to it, and what each stands for. */
+async function identitiesOf(
+  database: Database,
+  stateId: string,
+): Promise<{ readonly ids: Ids; readonly names: ReadonlyMap<string, string> }> {
+  const rows = await database.rows<{ kind: keyof Ids | 'tenant'; id: string; name: string }>(
+    `select 'versions' as kind, id, 'version ' || serial as name from state_versions where state_id = $1
      union all
-     select id, address || ' from ' || create_serial from resources where state_id = $1
+     select 'resources', id, address || ' from ' || create_serial from resources where state_id = $1
      union all
-     select tenant_id, 'own' from states where id = $1`,
+     select 'tenant', tenant_id, 'own' from states where id = $1`,
     [stateId],
   );
-  return new Map(rows.map(({ id, name }) => [id, name]));
+  const idsOf = (wanted: string) => rows.filter(({ kind }) => kind === wanted).map(({ id }) => id);
+  return {
+    ids: { states: [stateId], versions: idsOf('versions'), resources: idsOf('resources') },
+    names: new Map(rows.map(({ id, name }) => [id, name])),
+  };
 }
 
 async function viewRows(
   database: Database,
   view: string,
-  condition: string,
-  [stateId, left]: readonly [string, readonly string[]],
-  names: ReadonlyMap<string, string>,
+  [column, ids]: readonly [string, readonly string[]],
 ): Promise<TextRow[]> {
   const columns = await database.rows<{ name: string }>(
     `select attname as name from pg_attribute
      where attrelid = ('public.' || $1)::regclass and attnum > 0 and not attisdropped order by attnum`,
     [view],
   );
-  const selected = columns
-    .filter(({ name }) => !left.includes(name))
-    .map(({ name }) => `row."${name}"::text`);
-  const rows = await database.rows<TextRow>(
-    `select ${selected.join(', ')} from public.${view} row where ${condition}`,
-    [stateId],
-  );
-  return rows.map((row) =>
-    Object.fromEntries(
-      Object.entries(row).map(([column, text]) => [column, text === null ? null : (names.get(text) ?? text)]),
-    ),
+  const selected = columns.map(({ name }) => `row."${name}"::text`).join(', ');
+  return database.rows(`select ${selected} from public.${view} row where row.${column} = any($1::uuid[])`, [
+    ids,
+  ]);
+}
+
+function named(row: TextRow, names: ReadonlyMap<string, string>): TextRow {
+  return Object.fromEntries(
+    Object.entries(row).map(([column, text]) => [column, text === null ? null : (names.get(text) ?? text)]),
   );
 }
 
