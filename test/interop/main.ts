@@ -85,12 +85,26 @@ async function runParts(parts: readonly Part[], stage: Stage): Promise<void> {
     }
     report.heading(part.title);
     try {
-      await part.run(stage);
+      await untilAborted(part.run(stage), stage.interruption);
     } catch (error) {
       stage.interruption.throwIfAborted();
       report.fail(`"${part.name}" can be gone through to its end`, describe(error));
       incomplete.add(part);
     }
+  }
+}
+
+/** What becomes of work, or at once the reason why it is called off: it may wait for something that takes long. */
+async function untilAborted(work: Promise<void>, signal: AbortSignal): Promise<void> {
+  const { promise: abortion, reject } = Promise.withResolvers<never>();
+  const abort = () => reject(signal.reason);
+  signal.addEventListener('abort', abort);
+  try {
+    await Promise.race([work, abortion]);
+  } finally {
+    signal.removeEventListener('abort', abort);
+    // What it still waits for is taken from it.
+    work.catch(() => {});
   }
 }
 

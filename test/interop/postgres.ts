@@ -58,11 +58,12 @@ export class Postgres {
 
   async stop(): Promise<void> {
     for (const [name, database] of this.#databases) {
-      await database.close();
+      // Before its connections are closed, which would wait for what they are at.
       await administer(
         this.#administration,
         `drop database if exists ${pg.escapeIdentifier(name)} with (force)`,
       );
+      await database.close();
     }
     for (const role of this.#roles) {
       await administer(this.#administration, `drop role if exists ${pg.escapeIdentifier(role)}`);
