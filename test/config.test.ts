@@ -172,3 +172,8 @@ describe('the way tokens are verified', () => {
     expect(readConfig({ ...JWKS, AUTH_DEV_KEY: 'off' }).auth).toMatchObject({ developmentKey: false });
   });
 });
+
+test('an IPv6 address may stand in brackets, as in a URL', () => {
+  expect(readConfig({ HOST: '[::1]' }).host).toBe('::1');
+  expect(readConfig({ HOST: '::1' }).host).toBe('::1');
+});
