@@ -144,7 +144,7 @@ async function unreachableEnvironment(
   );
   const credential = await token({ workspace: 'ws_leak', environment: 'env_leak' });
   const answer = await ask('{ stateArchives { nodes { id } } }', { token: credential });
-  expect(answer.denials).toEqual(['stateArchives: INTERNAL']);
+  expect(answer.denials).toEqual(['stateArchives: UNAVAILABLE']);
   watch.note('the answer of an environment that is not reached', answer.text);
 }
 
