@@ -263,8 +263,8 @@ function answerUnparsable(
     socket.destroy();
     return;
   }
-  // The rest of a request that has its answer: another would be taken for the answer to the next.
-  if (last?.headersSent && !last.req.complete) {
+  // What follows a request that has its answer, and is no other: an answer would be taken for that to the next request.
+  if (last?.headersSent && (!last.req.complete || error.code === 'HPE_CLOSED_CONNECTION')) {
     socket.end(() => socket.destroy());
     return;
   }
