@@ -196,7 +196,8 @@ export class ArchiveClient {
     const answer = await this.ask<{ exportStateArchive: OperationPayload | null }>(EXPORT, { name, scope });
     const { operation, messages, codes } = await this.#ended(answer, answer.data?.exportStateArchive, scope);
     if (!operation?.archive?.downloadUrl || operation.status !== 'SUCCEEDED') {
-      throw new Error(`The export of ${name} was refused: ${[...codes, ...messages].join('; ')}`);
+      const status = operation?.status ?? 'no operation';
+      throw new Error(`The export of ${name} was refused (${status}): ${[...codes, ...messages].join('; ')}`);
     }
     const response = await fetch(operation.archive.downloadUrl);
     strictEqual(response.status, 200, 'the download succeeds');

@@ -20,10 +20,6 @@ export const EXPORT = `mutation ($name: String!, $scope: StateScopeInput) {
 }
 ${OPERATION}`;
 
-export const EXPORT_STATUS = `mutation ($name: String!) {
-  exportStateArchive(input: { name: $name, waitSeconds: 25 }) { operation { status error { code } } }
-}`;
-
 export const IMPORT = `mutation (
   $file: Upload!, $name: String, $scope: StateScopeInput, $onConflict: StateArchiveConflictPolicy! = REFUSE
   $confirmName: String, $expectedCurrentSerial: BigInt, $allowSharedLineage: Boolean! = false, $dryRun: Boolean! = false
