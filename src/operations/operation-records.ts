@@ -5,6 +5,7 @@ import { present } from '../base/invariant.ts';
 import { isStorableText } from '../base/text.ts';
 import { isUuid } from '../base/uuid.ts';
 import { microsecondTime } from '../database/connection.ts';
+import { DatabaseUnusableError } from '../database/errors.ts';
 import type { Database, OperationKind, OperationStatus } from '../database/types.ts';
 import { labelOf, labelSql, type StateNamespace } from '../history/namespace.ts';
 import { type Caller, may, mayAddressSql } from '../history/states.ts';
@@ -273,7 +274,8 @@ const WORTH_ASKING_AGAIN: readonly UserErrorCode[] = ['INTERNAL', 'OPERATION_INT
 /**
  * Records that an operation failed, and why: in its own row, and as an event among Kilolock's, `state_export` or
  * `state_import` with the outcome `failed`. A failed import has no state to be an event of; nor has an export of a state
- * whose row somebody holds locked, which is not waited for.
+ * whose row somebody holds locked, which is not waited for. Where the database lets nobody write events, the row alone says
+ * it: an operation that nobody can end would be at work for ever.
  *
  * @param options.onlyLapsed leaves an operation alone whose process is heard of.
  * @returns false when there was nothing to record: the operation has ended already, or its record is held by a transaction
@@ -286,31 +288,36 @@ export async function markFailed(
   options: { readonly onlyLapsed: boolean } = { onlyLapsed: false },
 ): Promise<boolean> {
   const isKeyFree = WORTH_ASKING_AGAIN.includes(error.code);
-  const { rows } = await sql`
-    with failed as (
-      update state_archive.operation
-      set status = 'FAILED', finished_at = ${now}, lease_until = null,
-        error_code = ${error.code}, error_message = ${error.message},
-        error_path = ${error.path === null ? null : [...error.path]}::text[],
-        idempotency_key = case when ${isKeyFree}::boolean then null else idempotency_key end
-      where id = (
-        select id from state_archive.operation
-        where id = ${id} and status in ('PENDING', 'RUNNING')
-          and (not ${options.onlyLapsed}::boolean or lease_until < ${now})
-        for no key update skip locked)
-      returning *
-    ), event as (
-      insert into public.events (tenant_id, kind, state_id, actor, payload)
-      select tenant_id, case kind when 'EXPORT' then 'state_export' else 'state_import' end,
-        (select states.id from public.states where states.id = failed.state_id for key share skip locked), actor,
-        jsonb_strip_nulls(jsonb_build_object(
-          'outcome', 'failed', 'error', error_code, 'archive_id', id, 'archive_digest', encode(archive_sha256, 'hex'),
-          'label', state_label, 'principal', subject, 'request_id', request_id, 'reason', support_reason))
-      from failed
-    )
-    select id from failed
-  `.execute(db);
-  return rows.length > 0;
+  const failed = sql`
+    update state_archive.operation
+    set status = 'FAILED', finished_at = ${now}, lease_until = null,
+      error_code = ${error.code}, error_message = ${error.message},
+      error_path = ${error.path === null ? null : [...error.path]}::text[],
+      idempotency_key = case when ${isKeyFree}::boolean then null else idempotency_key end
+    where id = (
+      select id from state_archive.operation
+      where id = ${id} and status in ('PENDING', 'RUNNING')
+        and (not ${options.onlyLapsed}::boolean or lease_until < ${now})
+      for no key update skip locked)
+    returning *`;
+  try {
+    const { rows } = await sql`
+      with failed as (${failed}), event as (
+        insert into public.events (tenant_id, kind, state_id, actor, payload)
+        select tenant_id, case kind when 'EXPORT' then 'state_export' else 'state_import' end,
+          (select states.id from public.states where states.id = failed.state_id for key share skip locked), actor,
+          jsonb_strip_nulls(jsonb_build_object(
+            'outcome', 'failed', 'error', error_code, 'archive_id', id, 'archive_digest', encode(archive_sha256, 'hex'),
+            'label', state_label, 'principal', subject, 'request_id', request_id, 'reason', support_reason))
+        from failed
+      )
+      select id from failed`.execute(db);
+    return rows.length > 0;
+  } catch (problem) {
+    if (!(problem instanceof DatabaseUnusableError)) throw problem;
+    const { rows } = await failed.execute(db);
+    return rows.length > 0;
+  }
 }
 
 /** What became of an operation: settled for good, or not known yet. */

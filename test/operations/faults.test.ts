@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { stat } from 'node:fs/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import pg from 'pg';
 import type { KilolockDatabase } from '../../src/database/connection.ts';
 import type { Caller } from '../../src/history/states.ts';
 import { importStateSnapshot } from '../../src/operations/import-state-snapshot.ts';
@@ -261,6 +262,25 @@ describe('a failure', () => {
       message: expect.stringContaining(id),
     });
     await settled.promise;
+    expect(await operationOf(backend, caller, id)).toMatchObject({
+      status: 'FAILED',
+      error: { code: 'STATE_EMPTY', message: 'There is nothing.' },
+    });
+    await runner.close();
+  });
+
+  test('is on record, and can be asked for, where the database lets nobody write events', async () => {
+    const id = await recordImport(backend.database, caller, 'unheard');
+    const database = interceptQueries(backend.database, (statement) => {
+      if (statement.includes('insert into public.events')) {
+        throw Object.assign(new pg.DatabaseError('permission denied for table events', 0, 'error'), {
+          code: '42501',
+        });
+      }
+    });
+    const runner = newRunner(backend.database);
+    failing(runner, database, id);
+    expect(await runner.wait(id, 300_000)).toBeNull();
     expect(await operationOf(backend, caller, id)).toMatchObject({
       status: 'FAILED',
       error: { code: 'STATE_EMPTY', message: 'There is nothing.' },
