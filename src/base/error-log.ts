@@ -1,3 +1,4 @@
+import { types } from 'node:util';
 import { GraphQLError } from 'graphql';
 import { clip } from './clip.ts';
 
@@ -24,7 +25,8 @@ const LINK_TOKEN = /([?&]token=)[^\s&"']*/gi;
  */
 export function describeError(error: unknown, depth = 0): LoggedError {
   const origin = originalError(error);
-  if (!(origin instanceof Error)) {
+  // Those of another realm are no instance of this one's Error, and a DOMException is no native error.
+  if (!(origin instanceof Error || types.isNativeError(origin))) {
     return {
       type: typeof origin,
       message: 'not an Error',

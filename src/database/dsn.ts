@@ -85,7 +85,9 @@ function readUri(uri: string): Map<string, string> {
   const hosts: string[] = [];
   const ports: string[] = [];
   for (const hostAndPort of authority.slice(at + 1).split(',')) {
-    const [, ipv6, name = '', port = ''] = /^(?:\[([^\]]*)\]|([^:]*))(?::(.*))?$/.exec(hostAndPort) ?? [];
+    const found = /^(?:\[([^\]]*)\]|([^:[]*))(?::(.*))?$/.exec(hostAndPort);
+    if (found === null) throw new DsnError('a host in it is no name, and no IPv6 address in brackets');
+    const [, ipv6, name = '', port = ''] = found;
     hosts.push(decode(ipv6 ?? name, 'the host'));
     ports.push(port);
   }

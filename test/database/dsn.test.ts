@@ -78,6 +78,8 @@ describe('an address that cannot be read is refused in one line that repeats not
     ['postgresql://u:hunter2@h:port/d', 'a port'],
     ['postgresql://u:hunter2@h:99999/d', 'a port'],
     ['postgresql://u:hunter2%zz@h/d', 'the password'],
+    ['postgresql://u:hunter2@[h/d', 'no IPv6 address in brackets'],
+    ['postgresql://u:hunter2@[::1]hunter2/d', 'no IPv6 address in brackets'],
     ['postgresql://u:hunter2@h/d?sslmode=hunter2', 'its sslmode'],
     ['postgresql://u:hunter2@h/d?sslrootcert=/no/hunter2', 'the file that sslrootcert names'],
     ['postgresql://u:hunter2@a,b:1,c/d?port=1,2', 'another number of ports'],
