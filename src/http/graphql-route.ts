@@ -17,6 +17,7 @@ import { InvalidCredentialError, KeySetUnavailableError } from '../auth/jwt-veri
 import type { Principal } from '../auth/principal.ts';
 import { describeError, originalError, redactSecrets } from '../base/error-log.ts';
 import { DatabaseUnavailableError } from '../database/errors.ts';
+import { fragmentRingsRule, MAX_VALIDATION_ERRORS } from './fragment-rings.ts';
 import { HttpError } from './http-error.ts';
 import { receiveJsonBody, refuseCodings } from './json-body.ts';
 import { MAX_DOCUMENT_TOKENS, queryLimitsPlugin } from './limits.ts';
@@ -148,6 +149,8 @@ export async function startApollo<Context extends { principal: Principal | null 
     stopOnTerminationSignals: false,
     nodeEnv: 'production',
     parseOptions: { maxTokens: MAX_DOCUMENT_TOKENS },
+    validationRules: [fragmentRingsRule],
+    validationOptions: { maxErrors: MAX_VALIDATION_ERRORS },
     logger: {
       debug: () => {},
       info: () => {},

@@ -45,11 +45,11 @@ async function send(body: unknown, headers: Readonly<Record<string, string>> = {
 }
 
 const deep = (open: string, close: string, inner = '1') => `${open.repeat(900)}${inner}${close.repeat(900)}`;
-const ring = (size: number) =>
-  Array.from(
-    { length: size },
-    (_, index) => `fragment f${index} on Query { ...f${(index + 1) % size} }`,
-  ).join(' ');
+const ring = (size: number, ...steps: readonly number[]) =>
+  Array.from({ length: size }, (_, index) => {
+    const spreads = [1, ...steps].map((step) => `...f${(index + step) % size}`);
+    return `fragment f${index} on Query { ${spreads.join(' ')} }`;
+  }).join(' ');
 
 describe('a document', () => {
   test.each<[what: string, query: string]>([
@@ -83,6 +83,9 @@ describe('a document', () => {
     ],
     ['with fragments in a ring', `{ ...f0 } ${ring(100)}`],
     ['with many fragments in a ring', `{ ...f0 } ${ring(300)}`],
+    ['with fragments in a ring of several ways', `{ ...f0 } ${ring(100, 2)}`],
+    ['with many fragments in a ring of two ways', `{ ...f0 } ${ring(300, 2)}`],
+    ['with many fragments in a ring that nobody spreads', `{ __typename } ${ring(300, 7)}`],
     ['with a fragment that spreads itself', '{ ...f } fragment f on Query { ...f }'],
     [
       'with fragments in a chain',
