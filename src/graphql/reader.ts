@@ -1,6 +1,6 @@
 import { GraphQLError } from 'graphql';
 import type { Logger } from 'pino';
-import { mayIn, ownEnvironment, type Principal } from '../auth/principal.ts';
+import { type Environment, mayIn, ownEnvironment, type Principal } from '../auth/principal.ts';
 import { isStorableText, isVisibleText } from '../base/text.ts';
 import { DigestBudget } from '../history/digest-budget.ts';
 import { type Caller, may } from '../history/states.ts';
@@ -61,19 +61,21 @@ async function openReader(
   const own = ownEnvironment(principal);
   const target = scope ? { workspace: scope.workspaceId, environment: scope.environmentId } : own;
   if (!isStorableText(target.workspace) || !isStorableText(target.environment)) return null;
+  // Before the environment is looked for: that its database is away would tell a stranger that it is there.
+  if (!mayDoAnything(principal, target)) return null;
   const isOwn = target.workspace === own.workspace && target.environment === own.environment;
   const isSelfHosted = isOwn && principal.workspace === null;
   const environment = await services.environments.open(isSelfHosted ? null : target);
-  if (environment === null || !mayDoAnything(principal, environment)) return null;
+  if (environment === null) return null;
   const supportReason = reasonOf(principal, environment, scope, isOwn);
   const caller: Caller = { principal, ...environment, supportReason };
   if (supportReason !== null) await recordSupportAccess(request, caller, supportReason);
   return { caller, loaders: createLoaders(caller, digests, rawStates) };
 }
 
-function mayDoAnything(principal: Principal, { namespace }: OpenEnvironment): boolean {
+function mayDoAnything(principal: Principal, environment: Environment): boolean {
   return (['state.read', 'state.export', 'state.import', 'state.support'] as const).some((scope) =>
-    mayIn(principal, scope, namespace),
+    mayIn(principal, scope, environment),
   );
 }
 

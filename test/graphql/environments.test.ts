@@ -572,6 +572,33 @@ describe('an environment whose database cannot be used', () => {
     });
   });
 
+  test('is told to nobody it is nothing to: they are answered as if it did not exist', async () => {
+    await breakWith(`postgresql://kilolock:${PASSWORD}@127.0.0.1:1/kilolock`);
+    const stranger = await service.token({
+      ...SHARED,
+      scopes: ['state.read', 'state.export', 'state.import'],
+    });
+    const answersFor = (environment: string) =>
+      Promise.all(
+        [
+          'query ($scope: StateScopeInput) { stateArchives(scope: $scope) { nodes { id } } }',
+          'query ($scope: StateScopeInput) { stateArchiveOperations(scope: $scope) { nodes { id } } }',
+          EXPORT,
+          'mutation ($name: String!, $scope: StateScopeInput) { importStateSnapshot(input: { name: $name, scope: $scope, document: "{}" }) { userErrors { code } } }',
+        ].map(async (query) => {
+          const scope = scopeOf({ workspace: HOME.workspace, environment });
+          const { text } = await service.ask(query, {
+            token: stranger,
+            variables: { name: 'prod/bare', scope },
+          });
+          return withoutRequestId(text);
+        }),
+      );
+    const before = service.log.length;
+    expect(await answersFor(HOME.environment)).toEqual(await answersFor('env_none'));
+    expect(service.log.slice(before).filter((line) => line.includes('unavailable'))).toEqual([]);
+  });
+
   test('says in the log what failed, however many requests failed at the same time', async () => {
     await breakWith(`postgresql://kilolock:${PASSWORD}@127.0.0.1:1/kilolock`);
     const before = service.log.length;
