@@ -3,11 +3,13 @@ import type { DatabaseAddress } from './dsn.ts';
 
 /**
  * A pool whose connections are made in one of the ways that an address names: to the next host, or without TLS, when one
- * does not lead to a server that will do. The way that led there is taken first from then on.
+ * does not lead to a server that will do. What led there is taken first from then on; but only a server that says so is
+ * taken for one without TLS. One that was away for a moment must not cost the encryption for good.
  */
 export class RoutedPool extends pg.Pool {
   readonly #endpoints: DatabaseAddress['endpoints'];
-  #current = 0;
+  /** The way to begin with. */
+  #first = 0;
 
   constructor({ endpoints, role }: DatabaseAddress, options: pg.PoolConfig) {
     super({
@@ -18,15 +20,21 @@ export class RoutedPool extends pg.Pool {
     this.#endpoints = endpoints;
     const connect = super.connect.bind(this);
     const route = async (): Promise<pg.PoolClient> => {
+      const begun = this.#first;
+      let first = begun;
       for (let attempt = 1; ; attempt += 1) {
-        const tried = this.#current;
-        Object.assign(this.options, this.#endpoints[tried]);
+        const tried = (begun + attempt - 1) % endpoints.length;
+        Object.assign(this.options, endpoints[tried]);
         try {
-          return await connect();
+          const client = await connect();
+          if (attempt > 1) this.#first = first;
+          return client;
         } catch (error) {
-          if (attempt >= this.#endpoints.length || !isWorthAnother(error)) throw error;
-          // Whoever failed at the same moment may have moved on already.
-          if (this.#current === tried) this.#current = (tried + 1) % this.#endpoints.length;
+          if (attempt >= endpoints.length || !isWorthAnother(error)) throw error;
+          const next = (tried + 1) % endpoints.length;
+          if (isAboutTls(error) || !this.#leadToOneServer(tried, next)) first = next;
+          // Whoever waits in the pool's queue gets a connection made in the way that was set last.
+          if (isAboutTls(error) && this.#first === tried) this.#first = next;
         }
       }
     };
@@ -39,6 +47,11 @@ export class RoutedPool extends pg.Pool {
       );
       return undefined;
     }) as typeof this.connect;
+  }
+
+  #leadToOneServer(one: number, other: number): boolean {
+    const [a, b] = [this.#endpoints[one], this.#endpoints[other]];
+    return a?.host === b?.host && a?.port === b?.port;
   }
 }
 
@@ -60,9 +73,15 @@ async function refuseOtherRole(client: pg.ClientBase, role: 'primary' | 'standby
   if (rows[0]?.standby !== (role === 'standby')) throw new OtherRoleError(`The server is no ${role}.`);
 }
 
+/** Whether the server itself says that it is not spoken to with TLS, or not without. */
+function isAboutTls(error: unknown): boolean {
+  if (error instanceof pg.DatabaseError) return error.code === '28000';
+  return (error as Error).message === 'The server does not support SSL connections';
+}
+
 function isWorthAnother(error: unknown): boolean {
-  // Refused for how it was asked, with TLS or without (28000), or starting up (57P03).
-  if (error instanceof pg.DatabaseError) return ['28000', '57P03'].includes(error.code ?? '');
+  // Starting up (57P03): another host may be up already.
+  if (error instanceof pg.DatabaseError) return isAboutTls(error) || error.code === '57P03';
   const { message } = error as Error;
   // The two errors of pg-pool about the pool itself.
   return !/^timeout exceeded when trying to connect|after calling end on the pool/.test(message);
