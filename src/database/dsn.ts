@@ -107,6 +107,8 @@ function readUri(uri: string): Map<string, string> {
 }
 
 function decode(text: string, what: string): string {
+  // It would end the value, and begin a setting of its own, in what is sent to the server.
+  if (text.includes('%00')) throw new DsnError(`${what} has a %00`);
   try {
     return decodeURIComponent(text);
   } catch {

@@ -78,6 +78,7 @@ describe('an address that cannot be read is refused in one line that repeats not
     ['postgresql://u:hunter2@h:port/d', 'a port'],
     ['postgresql://u:hunter2@h:99999/d', 'a port'],
     ['postgresql://u:hunter2%zz@h/d', 'the password'],
+    ['postgresql://u:hunter2%00user@h/d', 'the password has a %00'],
     ['postgresql://u:hunter2@[h/d', 'no IPv6 address in brackets'],
     ['postgresql://u:hunter2@[::1]hunter2/d', 'no IPv6 address in brackets'],
     ['postgresql://u:hunter2@h/d?sslmode=hunter2', 'its sslmode'],
