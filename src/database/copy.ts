@@ -253,7 +253,7 @@ export async function copyIntoTable(
     if (serverError === undefined) {
       // CopyFail: the server drops what it got. Its answer, an error quoting this text, is not the cause.
       stream.destroy(new Error('the rows to copy could not be read'));
-      await failed.catch(() => {});
+      await session.answered(failed).catch(() => {});
       throw error;
     }
     return session.answered(failed);

@@ -3,7 +3,7 @@ import { connect, createServer, type Server, type Socket } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { connectDatabase, inTransaction, type KilolockDatabase } from '../../src/database/connection.ts';
-import { copyTextRows } from '../../src/database/copy.ts';
+import { copyIntoTable, copyTextRows } from '../../src/database/copy.ts';
 import { findDatabaseProblem } from '../../src/database/readiness.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 
@@ -72,11 +72,29 @@ test('a database that stands still is told of within the limits of each purpose,
   const database = connectDatabase({ connectionString: await proxy.listen() });
   try {
     await Promise.all([readStates(database), findDatabaseProblem(database)]);
+    const { promise: frozen, resolve: tellFrozen } = Promise.withResolvers<void>();
+    const { promise: copying, resolve: tellCopying } = Promise.withResolvers<void>();
+    const rows = async function* () {
+      tellCopying();
+      await frozen;
+      yield [];
+    };
+    const recording = took(() =>
+      inTransaction(database, 'record', (session) =>
+        copyIntoTable(session, 'public.events', [['id', 'uuid']], rows()),
+      ),
+    );
+    await copying;
     proxy.freeze();
-    const [probe, read] = await Promise.all([
+    tellFrozen();
+    const [probe, read, record] = await Promise.all([
       took(() => findDatabaseProblem(database)),
       took(() => readStates(database)),
+      recording,
     ]);
+    // What its rows failed with is the cause; that COPY cannot even be called off is none.
+    expect(record.error).toMatchObject({ name: 'CopyError' });
+    expect(record.seconds).toBeLessThan(25);
     expect(probe.error).toMatchObject({ name: 'DatabaseUnavailableError', reason: 'unresponsive' });
     expect(probe.seconds).toBeLessThan(10);
     expect(read.error).toMatchObject({ name: 'DatabaseUnavailableError', code: 'UNAVAILABLE' });
