@@ -18,35 +18,35 @@ export type Scalars = {
   /** A 64-bit integer written as a decimal string ("9007199254740993"), so that no reader rounds it. */
   BigInt: { input: bigint; output: bigint; }
   /**
-   * An instant in UTC, RFC 3339 with exactly six fractional digits: "2026-03-02T10:00:00.000118Z". As an input, fewer
-   * digits or none will do.
+   * An instant in UTC, RFC 3339 with exactly six fractional digits: "2026-03-02T10:00:00.000118Z". Inputs may have fewer
+   * fractional digits, or none.
    */
   DateTime: { input: string; output: string; }
   /** A SHA-256 digest in lowercase hex, 64 characters. */
   Sha256: { input: string; output: string; }
-  /** A file sent with the request, one a request, by the GraphQL multipart request specification. */
+  /** A file sent with the request, as the GraphQL multipart request specification describes; one per request. */
   Upload: { input: Promise<import('../http/upload.ts').FileUpload>; output: Promise<import('../http/upload.ts').FileUpload>; }
   _FieldSet: { input: string; output: string; }
 };
 
 /** What to export. */
 export type ExportStateArchiveInput = {
-  /** The same key with the same request gives the same operation; with another request it is refused. */
+  /** Repeating a request with its key returns the same operation; another request with that key is refused. */
   idempotencyKey?: InputMaybe<Scalars['String']['input']>;
   /** The state's label. */
   name: Scalars['String']['input'];
-  /** The workspace and environment to look in; the caller's own when absent. */
+  /** The workspace and environment to look in; defaults to the caller's own. */
   scope?: InputMaybe<StateScopeInput>;
-  /** How long to wait for the operation to end before answering, 0 to 25 seconds. */
+  /** How long to wait for the operation to end before answering, from 0 to 25 seconds. */
   waitSeconds: Scalars['Int']['input'];
 };
 
-/** What came of asking for an export. */
+/** The result of requesting an export. */
 export type ExportStateArchivePayload = {
   __typename?: 'ExportStateArchivePayload';
   /** The operation; null when the request was refused before there was one. */
   operation: Maybe<StateArchiveOperation>;
-  /** What the caller can mend. */
+  /** Problems for the caller to fix; empty when there are none. */
   userErrors: Array<StateArchiveUserError>;
 };
 
@@ -54,34 +54,34 @@ export type ExportStateArchivePayload = {
 export type ImportStateArchiveInput = {
   /** Allow a second live state with this lineage: both would manage the same infrastructure. */
   allowSharedLineage: Scalars['Boolean']['input'];
-  /** For OVERWRITE: the name of the state to overwrite, once more. */
+  /** For OVERWRITE: the name of the state to overwrite, repeated. */
   confirmName?: InputMaybe<Scalars['String']['input']>;
-  /** Verify and plan, and write nothing. */
+  /** Verify and plan, but write nothing. */
   dryRun: Scalars['Boolean']['input'];
-  /** For OVERWRITE: the serial the state has to stand at; absent for a state without a version. */
+  /** For OVERWRITE: the serial the state must be at; left out for a state without versions. */
   expectedCurrentSerial?: InputMaybe<Scalars['BigInt']['input']>;
   /** Refuse the file unless it has this digest. */
   expectedSha256?: InputMaybe<Scalars['Sha256']['input']>;
-  /** The archive, sent with a multipart request. */
+  /** The archive, sent in a multipart request. */
   file: Scalars['Upload']['input'];
-  /** The same key with the same request gives the same operation; with another request it is refused. */
+  /** Repeating a request with its key returns the same operation; another request with that key is refused. */
   idempotencyKey?: InputMaybe<Scalars['String']['input']>;
-  /** The label to restore under; the archive's own when absent. */
+  /** The label to restore under; defaults to the archive's own. */
   name?: InputMaybe<Scalars['String']['input']>;
-  /** What to do about a destination that is taken. */
+  /** What to do when the destination is taken. */
   onConflict: StateArchiveConflictPolicy;
-  /** The workspace and environment to restore into; the caller's own when absent. */
+  /** The workspace and environment to restore into; defaults to the caller's own. */
   scope?: InputMaybe<StateScopeInput>;
-  /** How long to wait for the operation to end before answering, 0 to 25 seconds. */
+  /** How long to wait for the operation to end before answering, from 0 to 25 seconds. */
   waitSeconds: Scalars['Int']['input'];
 };
 
-/** What came of asking for an import. */
+/** The result of requesting an import. */
 export type ImportStateArchivePayload = {
   __typename?: 'ImportStateArchivePayload';
   /** The operation; null when the request was refused before there was one. */
   operation: Maybe<StateArchiveOperation>;
-  /** What the caller can mend. */
+  /** Problems for the caller to fix; empty when there are none. */
   userErrors: Array<StateArchiveUserError>;
 };
 
@@ -89,41 +89,41 @@ export type ImportStateArchivePayload = {
 export type ImportStateSnapshotInput = {
   /** The document, as text. */
   document?: InputMaybe<Scalars['String']['input']>;
-  /** The document, sent with a multipart request. */
+  /** The document, sent in a multipart request. */
   file?: InputMaybe<Scalars['Upload']['input']>;
-  /** The same key with the same request gives the same version; with another request it is refused. */
+  /** Repeating a request with its key returns the same version; another request with that key is refused. */
   idempotencyKey?: InputMaybe<Scalars['String']['input']>;
   /** The state's label. */
   name: Scalars['String']['input'];
-  /** The workspace and environment to look in; the caller's own when absent. */
+  /** The workspace and environment to look in; defaults to the caller's own. */
   scope?: InputMaybe<StateScopeInput>;
-  /** What Kilolock records as the version's source: "import" when absent, else "apply", "refresh" or "unknown". */
+  /** What Kilolock records as the version's source: "import" (the default), "apply", "refresh" or "unknown". */
   source?: InputMaybe<Scalars['String']['input']>;
 };
 
-/** What came of a snapshot import. */
+/** The result of importing a snapshot. */
 export type ImportStateSnapshotPayload = {
   __typename?: 'ImportStateSnapshotPayload';
-  /** The state written to. */
+  /** The state written to; null when the caller may not see it. */
   stateArchive: Maybe<StateArchive>;
-  /** What the caller can mend. */
+  /** Problems for the caller to fix; empty when there are none. */
   userErrors: Array<StateArchiveUserError>;
-  /** The version written. */
+  /** The version written; null when the caller may not see its state. */
   version: Maybe<StateArchiveVersion>;
 };
 
 export type Mutation = {
   __typename?: 'Mutation';
-  /** Starts an export of a state's whole history to one verifiable archive. */
+  /** Starts exporting a state's whole history to a single verifiable archive. */
   exportStateArchive: Maybe<ExportStateArchivePayload>;
   /**
-   * Starts a restore of a whole history from an archive. The archive is verified to its last byte before the
-   * first row is written; the import is one transaction; an existing state is touched by OVERWRITE alone.
+   * Starts restoring a whole history from an archive. The archive is verified to its last byte before the first row is
+   * written, the import is a single transaction, and only OVERWRITE touches an existing state.
    */
   importStateArchive: Maybe<ImportStateArchivePayload>;
   /**
-   * Appends one raw state document as the next version of a state, creating the state when it is new: what
-   * Kilolock does when Terraform posts a state. It carries no history; for a whole history use `importStateArchive`.
+   * Appends one raw state document as a state's next version, creating the state if there is none, as Kilolock does when
+   * Terraform posts a state. A document carries no history; to restore one, use `importStateArchive`.
    */
   importStateSnapshot: Maybe<ImportStateSnapshotPayload>;
 };
@@ -159,18 +159,18 @@ export type PageInfo = {
 export type Query = {
   __typename?: 'Query';
   /**
-   * The archive view of one state, by its label in the caller's workspace and environment.
-   * Null when there is no such active state, or none the caller may see: the two are not told apart.
+   * The archive view of one state, looked up by its label. Null when there is no such active state or the caller may not
+   * see it: the two look the same.
    */
   stateArchive: Maybe<StateArchive>;
-  /** An export or import by its id. Null when there is none, or none the caller may see. */
+  /** One export or import, by its id. Null when there is none or the caller may not see it. */
   stateArchiveOperation: Maybe<StateArchiveOperation>;
   /**
-   * The exports and imports the caller may see, newest first: those of every state, and those that belong to none, such as a
-   * dry run or an import that failed. Without `state.read`, only the caller's own.
+   * The exports and imports the caller may see, newest first, including those that belong to no state, such as dry runs and
+   * failed imports. Without `state.read`, only the caller's own.
    */
   stateArchiveOperations: Maybe<StateArchiveOperationConnection>;
-  /** The active states the caller may see, by label, in ascending order. */
+  /** The active states the caller may see, in ascending order of their labels. */
   stateArchives: Maybe<StateArchiveConnection>;
 };
 
@@ -211,7 +211,7 @@ export type State = {
   id: Scalars['ID']['output'];
 };
 
-/** A state seen as something that can be archived: its identity, its history, and its exports and imports. */
+/** A state as something that can be archived: its identity, its history, and its exports and imports. */
 export type StateArchive = {
   __typename?: 'StateArchive';
   /** When the state was created. */
@@ -222,9 +222,9 @@ export type StateArchive = {
   id: Scalars['ID']['output'];
   /** Where the state is in Kilolock's lifecycle. */
   lifecycleStatus: StateLifecycleStatus;
-  /** The first lineage this state was ever written with; null when no document ever named one. */
+  /** The lineage the state was first written with; null if no document ever named one. */
   lineage: Maybe<Scalars['ID']['output']>;
-  /** What an export taken now would say of itself; null while the state has no version. */
+  /** What an export taken now would say about itself; null while the state has no versions. */
   manifest: Maybe<StateArchiveManifest>;
   /** The state's label within its environment. */
   name: Scalars['String']['output'];
@@ -232,11 +232,11 @@ export type StateArchive = {
   operations: Maybe<StateArchiveOperationConnection>;
   /** The summary other services compose into their own types. */
   status: StateArchiveStatus;
-  /** Every tag, by name. */
+  /** Every tag, in order of name. */
   tags: Maybe<Array<StateArchiveTag>>;
-  /** When a version was last written, or the lifecycle last changed. */
+  /** When a version was last written or the lifecycle status last changed. */
   updatedAt: Scalars['DateTime']['output'];
-  /** One version, by its serial or by a tag: give exactly one of the two. Null when there is none. */
+  /** One version, by serial or by tag: give exactly one of the two. Null when there is no such version. */
   version: Maybe<StateArchiveVersion>;
   /** The versions, newest serial first. */
   versions: Maybe<StateArchiveVersionConnection>;
@@ -245,21 +245,21 @@ export type StateArchive = {
 };
 
 
-/** A state seen as something that can be archived: its identity, its history, and its exports and imports. */
+/** A state as something that can be archived: its identity, its history, and its exports and imports. */
 export type StateArchiveOperationsArgs = {
   after: InputMaybe<Scalars['String']['input']>;
   first?: Scalars['Int']['input'];
 };
 
 
-/** A state seen as something that can be archived: its identity, its history, and its exports and imports. */
+/** A state as something that can be archived: its identity, its history, and its exports and imports. */
 export type StateArchiveVersionArgs = {
   serial: InputMaybe<Scalars['BigInt']['input']>;
   tag: InputMaybe<Scalars['String']['input']>;
 };
 
 
-/** A state seen as something that can be archived: its identity, its history, and its exports and imports. */
+/** A state as something that can be archived: its identity, its history, and its exports and imports. */
 export type StateArchiveVersionsArgs = {
   after: InputMaybe<Scalars['String']['input']>;
   first?: Scalars['Int']['input'];
@@ -270,18 +270,18 @@ export type StateArchiveChanges = {
   __typename?: 'StateArchiveChanges';
   /** Instances that were not there before. */
   added: Scalars['Int']['output'];
-  /** Instances that were there before with other contents. */
+  /** Instances that were there before, with different contents. */
   changed: Scalars['Int']['output'];
   /** Instances that are no longer there. */
   removed: Scalars['Int']['output'];
 };
 
-/** What an import does about a destination that is taken. */
+/** What an import does when its destination is taken. */
 export type StateArchiveConflictPolicy =
-  /** Restore as an archived state beside whatever is there, taken or not; it can be brought back in Kilolock. */
+  /** Restore as an archived state alongside whatever is there, taken or not; Kilolock can make it active again. */
   | 'ARCHIVED_COPY'
   /**
-   * Replace the history that is there, which is exported first. Needs the scope `state.overwrite`, `confirmName` and
+   * Replace the existing history, which is exported first. Requires the scope `state.overwrite`, `confirmName` and
    * `expectedCurrentSerial`.
    */
   | 'OVERWRITE'
@@ -308,55 +308,55 @@ export type StateArchiveEdge = {
   node: StateArchive;
 };
 
-/** The stable codes of what a caller can mend. */
+/** The stable codes of what goes wrong in a mutation or its operation; docs/errors.md explains each. */
 export type StateArchiveErrorCode =
-  /** The file's bytes are not the ones that were written. */
+  /** The file's bytes are not those that were written. */
   | 'ARCHIVE_CORRUPT'
   /** The file does not have the digest the caller expected. */
   | 'ARCHIVE_DIGEST_MISMATCH'
   /** The archive's parts contradict each other. */
   | 'ARCHIVE_INCONSISTENT'
-  /** The archive, or a part of it, is larger than is accepted. */
+  /** The file, or a part of the archive in it, is larger than is accepted. */
   | 'ARCHIVE_TOO_LARGE'
   /** The file ends before the archive does. */
   | 'ARCHIVE_TRUNCATED'
-  /** The archive holds something no archive may hold. */
+  /** The archive contains something that no archive may contain. */
   | 'ARCHIVE_UNSAFE'
-  /** The file is no archive, or one of a format this service does not read. */
+  /** The file is not an archive, or is one in a format this service does not read. */
   | 'ARCHIVE_UNSUPPORTED_FORMAT'
   /** `confirmName` is not the name of the state to overwrite. */
   | 'CONFIRMATION_MISMATCH'
-  /** What the credential permitted when it asked, it did no longer when the operation began; nothing was written. */
+  /** When the operation was to begin, the credential no longer permitted it, or its environment was no longer open. */
   | 'FORBIDDEN'
-  /** The stored history contradicts itself; it has to be mended in Kilolock first. */
+  /** The stored history contradicts itself and must be repaired in Kilolock first. */
   | 'HISTORY_INCONSISTENT'
-  /** The key was used for another request. */
+  /** The idempotency key was used for another request. */
   | 'IDEMPOTENCY_KEY_REUSED'
-  /** The service failed; the request id finds the log line. */
+  /** The service failed; the log has the cause under the request id. */
   | 'INTERNAL'
   /** An input value is outside what is accepted. */
   | 'INVALID_INPUT'
   /** Another active state of the environment has this lineage. */
   | 'LINEAGE_IN_USE'
-  /** The process that ran the operation ended before it did; nothing was written. */
+  /** The process or the database went away before the end; the message says whether anything may have been written. */
   | 'OPERATION_INTERRUPTED'
-  /** The state would exceed the workspace's resource quota. */
+  /** The state would exceed the workspace's resource quota, or the caller has reached the limit on archives kept. */
   | 'QUOTA_EXCEEDED'
-  /** The state to overwrite does not stand at the expected serial. */
+  /** The state to overwrite is not at the expected serial. */
   | 'STALE_DESTINATION'
   /** The destination exists, in whatever lifecycle status; nothing was touched. */
   | 'STATE_ALREADY_EXISTS'
-  /** The environment's own database holds the state under two names. */
+  /** The environment's own database holds the state more than once. */
   | 'STATE_AMBIGUOUS'
   /** The state has no version to export. */
   | 'STATE_EMPTY'
-  /** The state is locked, or an apply, a refresh or a reservation is at work on it. */
+  /** The state is locked, or has an apply, a refresh or a reservation in progress. */
   | 'STATE_LOCKED'
   /** The state is suspended or archived, or an archived namesake of the same or unknown lineage holds the name. */
   | 'STATE_NOT_ACTIVE'
-  /** There is no such active state, or none the caller may see. */
+  /** There is no such active state, or the caller may not see it. */
   | 'STATE_NOT_FOUND'
-  /** The caller has as many exports and imports pending or running in this environment as one may. */
+  /** The caller has reached the limit on exports and imports in progress in this environment, or on files being sent. */
   | 'TOO_MANY_OPERATIONS'
   /** A raw state is not a document that Kilolock can hold. */
   | 'UNSUPPORTED_STATE_DOCUMENT';
@@ -365,7 +365,7 @@ export type StateArchiveErrorCode =
 export type StateArchiveFile = {
   __typename?: 'StateArchiveFile';
   /**
-   * A link to download the file: signed for the caller, short-lived, made anew at each read. Null for an import,
+   * A short-lived link to download the file, signed for the caller and made anew each time it is read. Null for an import,
    * and once the file is gone.
    */
   downloadUrl: Maybe<Scalars['String']['output']>;
@@ -381,17 +381,17 @@ export type StateArchiveFile = {
 
 /** Narrows a list of states. */
 export type StateArchiveFilter = {
-  /** Only labels that start with this text, compared case-sensitively and literally. */
+  /** Only states whose label starts with this text; case-sensitive, without wildcards. */
   namePrefix?: InputMaybe<Scalars['String']['input']>;
 };
 
 /** How an import placed its history. */
 export type StateArchiveImportOutcome =
-  /** A new archived state, beside whatever is there. */
+  /** A new archived state, alongside whatever is there. */
   | 'ARCHIVED_COPY'
   /** A new active state. */
   | 'CREATED'
-  /** The history of a state that was there, replaced. */
+  /** An existing state, whose history was replaced. */
   | 'REPLACED';
 
 /** What an import did: counts, and everything worth knowing that did not stop it. */
@@ -405,7 +405,7 @@ export type StateArchiveImportReport = {
   historyDigest: Scalars['Sha256']['output'];
   /** The label restored under; for an archived copy, the name Kilolock gives archived states. */
   name: Scalars['String']['output'];
-  /** Raw states that PostgreSQL's jsonb keeps in another spelling than the archive's, contents unaltered. */
+  /** Raw states that PostgreSQL's jsonb writes differently than the archive does; their contents are unchanged. */
   normalisedVersionCount: Scalars['Int']['output'];
   /** How the history was placed. */
   outcome: StateArchiveImportOutcome;
@@ -417,7 +417,7 @@ export type StateArchiveImportReport = {
   replacedVersionCount: Scalars['Int']['output'];
   /** Resource lifecycle spans restored. */
   resourceSpanCount: Scalars['Int']['output'];
-  /** Whether the spans were derived from the raw states, because those carried are absent or disagree with them. */
+  /** Whether the spans were derived from the raw states, because the archive carries none, or ones that disagree with them. */
   resourceSpansDerived: Scalars['Boolean']['output'];
   /** The label the archive was taken from. */
   sourceName: Scalars['String']['output'];
@@ -427,61 +427,61 @@ export type StateArchiveImportReport = {
   tagCount: Scalars['Int']['output'];
   /** Versions restored. */
   versionCount: Scalars['Int']['output'];
-  /** What is worth knowing, in serial order. */
+  /** What is worth knowing, in order of serial. */
   warnings: Array<StateArchiveWarning>;
 };
 
-/** What an archive of this history says of itself: a preview of an export, without taking one. */
+/** What an archive of this history would say about itself: a preview of an export, without taking one. */
 export type StateArchiveManifest = {
   __typename?: 'StateArchiveManifest';
   /** The format and major version, "kilolock-state-archive/v1". */
   archiveFormat: Scalars['String']['output'];
-  /** The serial the state's pointer stands at. */
+  /** The serial of the current version. */
   currentSerial: Scalars['BigInt']['output'];
-  /** The id of the version the state's pointer stands at. */
+  /** The id of the current version. */
   currentVersionId: Scalars['ID']['output'];
-  /** How many audit events travel with the history: lock, export and download events stay behind. */
+  /** The number of audit events that travel with the history; lock, export and download events stay behind. */
   eventCount: Scalars['Int']['output'];
-  /** The earliest creation time of a version. */
+  /** When the oldest version was created. */
   firstCreatedAt: Scalars['DateTime']['output'];
   /** The lowest serial. */
   firstSerial: Scalars['BigInt']['output'];
-  /** The digest of the whole history: equal in every backend that holds the same history. */
+  /** The digest of the whole history, the same in every backend that holds that history. */
   historyDigest: Scalars['Sha256']['output'];
-  /** The latest creation time of a version. */
+  /** When the newest version was created. */
   lastCreatedAt: Scalars['DateTime']['output'];
-  /** The highest serial; not always the current one. */
+  /** The highest serial, which is not always the current one. */
   lastSerial: Scalars['BigInt']['output'];
-  /** The state's lineage; null when no document ever named one. */
+  /** The state's lineage; null if no document ever named one. */
   lineage: Maybe<Scalars['ID']['output']>;
   /** The state's label. */
   name: Scalars['String']['output'];
-  /** The bytes of all raw states together, uncompressed. */
+  /** The total size of the raw states in bytes, uncompressed. */
   rawBytes: Scalars['BigInt']['output'];
-  /** How many resource lifecycle spans. */
+  /** The number of resource lifecycle spans. */
   resourceSpanCount: Scalars['Int']['output'];
   /** The distinct sources of the versions, sorted. */
   sources: Array<Scalars['String']['output']>;
-  /** How many tags. */
+  /** The number of tags. */
   tagCount: Scalars['Int']['output'];
   /** The distinct Terraform versions recorded for the versions, sorted. */
   terraformVersions: Array<Scalars['String']['output']>;
-  /** How many versions. */
+  /** The number of versions. */
   versionCount: Scalars['Int']['output'];
 };
 
-/** An export or an import: what was asked, how far it is, what came of it. */
+/** An export or import: what was requested, how far along it is, and what came of it. */
 export type StateArchiveOperation = {
   __typename?: 'StateArchiveOperation';
-  /** Who asked for it, as the credential names them. */
+  /** Who requested it, as named by their credential. */
   actor: Scalars['String']['output'];
-  /** The archive an export made, or an import was given. */
+  /** The archive that an export produced, or that an import was given. */
   archive: Maybe<StateArchiveFile>;
-  /** When it was asked for. */
+  /** When it was requested. */
   createdAt: Scalars['DateTime']['output'];
   /** Why it failed. */
   error: Maybe<StateArchiveUserError>;
-  /** Until when the archive is kept. */
+  /** When the archive stops being available; null for an import. */
   expiresAt: Maybe<Scalars['DateTime']['output']>;
   /** When it ended. */
   finishedAt: Maybe<Scalars['DateTime']['output']>;
@@ -489,26 +489,26 @@ export type StateArchiveOperation = {
   id: Scalars['ID']['output'];
   /** Export or import. */
   kind: StateArchiveOperationKind;
-  /** The label exported, or restored under, whether there is such a state by now or not. */
+  /** The label of the exported state, or the one to restore under, whether or not there is such a state. */
   name: Scalars['String']['output'];
-  /** How far it is. */
+  /** How far along it is. */
   progress: StateArchiveOperationProgress;
-  /** The export that was taken of the history this import replaced. */
+  /** The export taken of the history that this import replaced. */
   replaced: Maybe<StateArchiveOperation>;
-  /** What an import did. */
+  /** What an import did, or would have done in a dry run. */
   report: Maybe<StateArchiveImportReport>;
   /** When work began. */
   startedAt: Maybe<Scalars['DateTime']['output']>;
-  /** The exported state, or the restored one. Null before there is one, or when the caller may not see it. */
+  /** The exported or restored state. Null while there is none, or when the caller may not see it. */
   stateArchive: Maybe<StateArchive>;
-  /** Where it stands. */
+  /** Its status. */
   status: StateArchiveOperationStatus;
-  /** Which version became which, by serial, for an import that succeeded. */
+  /** For an import that succeeded: which version became which, by serial. */
   versionMapping: Maybe<StateArchiveVersionMappingConnection>;
 };
 
 
-/** An export or an import: what was asked, how far it is, what came of it. */
+/** An export or import: what was requested, how far along it is, and what came of it. */
 export type StateArchiveOperationVersionMappingArgs = {
   after: InputMaybe<Scalars['String']['input']>;
   first?: Scalars['Int']['input'];
@@ -534,53 +534,56 @@ export type StateArchiveOperationEdge = {
   node: StateArchiveOperation;
 };
 
-/** Narrows a list of exports and imports. What is given must all hold. */
+/** Narrows a list of exports and imports. Operations must match every field that is given. */
 export type StateArchiveOperationFilter = {
-  /** Only operations that this actor asked for, spelled as in `actor`. */
+  /** Only operations requested by this actor, spelled exactly as in `actor`. */
   actor?: InputMaybe<Scalars['String']['input']>;
   /** Only exports, or only imports. */
   kind?: InputMaybe<StateArchiveOperationKind>;
-  /** Only labels that start with this text, compared case-sensitively and literally; an import's is the one it restores under. */
+  /**
+   * Only operations whose label starts with this text; case-sensitive, without wildcards. An import's label is the one it
+   * restores under.
+   */
   namePrefix?: InputMaybe<Scalars['String']['input']>;
-  /** Only operations asked for at this time or later. */
+  /** Only operations requested at this time or later. */
   since?: InputMaybe<Scalars['DateTime']['input']>;
-  /** Only operations in one of these states. */
+  /** Only operations with one of these statuses. */
   status?: InputMaybe<Array<StateArchiveOperationStatus>>;
 };
 
 /** What an operation does. */
 export type StateArchiveOperationKind =
-  /** Takes a history out to an archive. */
+  /** Writes a history to an archive. */
   | 'EXPORT'
   /** Restores a history from an archive. */
   | 'IMPORT';
 
-/** How far an operation is, in versions and in bytes of raw state. Totals are null until known. */
+/** How far along an operation is, in versions and in bytes of raw state. Totals are null until known. */
 export type StateArchiveOperationProgress = {
   __typename?: 'StateArchiveOperationProgress';
   /** Bytes of raw state done. */
   bytesDone: Scalars['BigInt']['output'];
-  /** Bytes of raw state in all. */
+  /** Bytes of raw state in total. */
   bytesTotal: Maybe<Scalars['BigInt']['output']>;
   /** Versions done. */
   versionsDone: Scalars['Int']['output'];
-  /** Versions in all. */
+  /** Versions in total. */
   versionsTotal: Maybe<Scalars['Int']['output']>;
 };
 
-/** Where an operation stands. */
+/** The status of an operation. */
 export type StateArchiveOperationStatus =
-  /** Called off without effect. */
+  /** Cancelled without effect. */
   | 'CANCELLED'
-  /** Done long ago; the archive has been removed. */
+  /** Done, but the archive is past `expiresAt` and can no longer be downloaded. */
   | 'EXPIRED'
   /** Ended without effect; `error` says why. */
   | 'FAILED'
-  /** Recorded, not begun. */
+  /** Recorded, but not begun. */
   | 'PENDING'
-  /** At work. */
+  /** In progress. */
   | 'RUNNING'
-  /** Done; for an export the archive can be downloaded until `expiresAt`. */
+  /** Done. The archive of an export can be downloaded until `expiresAt`. */
   | 'SUCCEEDED';
 
 /** What another service needs to know about a state's archives, in one read. */
@@ -588,11 +591,11 @@ export type StateArchiveStatus = {
   __typename?: 'StateArchiveStatus';
   /** Whether an export would find at least one version. */
   exportable: Scalars['Boolean']['output'];
-  /** The last export that succeeded. */
+  /** The most recent export that succeeded. */
   lastExport: Maybe<StateArchiveOperation>;
-  /** The import that created this state. */
+  /** The most recent import that succeeded: it created this state, or replaced its history. */
   lastImport: Maybe<StateArchiveOperation>;
-  /** Who holds the oldest lock on the state, when it is locked. A lock does not hinder an export. */
+  /** Who holds the oldest lock on the state; null when it is not locked. A lock does not prevent an export. */
   lockedBy: Maybe<Scalars['String']['output']>;
   /** How many versions the history holds. */
   versionCount: Maybe<Scalars['Int']['output']>;
@@ -605,7 +608,7 @@ export type StateArchiveTag = {
   actor: Scalars['String']['output'];
   /** When it was first set. */
   createdAt: Scalars['DateTime']['output'];
-  /** What it is for; null and "" are different. */
+  /** What it is for; null and "" are distinct. */
   description: Maybe<Scalars['String']['output']>;
   /** The tag, case-sensitive. */
   name: Scalars['String']['output'];
@@ -615,47 +618,47 @@ export type StateArchiveTag = {
   updatedAt: Scalars['DateTime']['output'];
 };
 
-/** Something the caller can mend. */
+/** A problem for the caller to fix, or why an operation failed. */
 export type StateArchiveUserError = {
   __typename?: 'StateArchiveUserError';
   /** A stable code. */
   code: StateArchiveErrorCode;
-  /** What happened, where, and what to do. */
+  /** What happened, where, and what to do about it. */
   message: Scalars['String']['output'];
-  /** The input field it is about, from `input` down. */
+  /** The input field it concerns, from `input` down; null when it concerns none. */
   path: Maybe<Array<Scalars['String']['output']>>;
 };
 
 /** One version of a state. */
 export type StateArchiveVersion = {
   __typename?: 'StateArchiveVersion';
-  /** What changed against the version before, by serial. */
+  /** What changed since the previous version, by serial. */
   changes: Maybe<StateArchiveChanges>;
   /** When it was written. */
   createdAt: Scalars['DateTime']['output'];
-  /** Who wrote it, as the writer said; null and "" are different. */
+  /** Who wrote it, according to the writer; null and "" are distinct. */
   createdBy: Maybe<Scalars['String']['output']>;
   /** The version's id in Kilolock. */
   id: Scalars['ID']['output'];
-  /** Whether the state's pointer stands here. */
+  /** Whether this is the current version of the state. */
   isCurrent: Scalars['Boolean']['output'];
-  /** The names of the outputs, sorted; their values may be secret and are not shown. */
+  /** The names of the outputs, sorted. Their values may be secret and are not shown. */
   outputNames: Maybe<Array<Scalars['String']['output']>>;
   /** The raw state document, secrets included. */
   rawState: Maybe<Scalars['String']['output']>;
-  /** How many resource instances live in this version. */
+  /** The number of resource instances in this version. */
   resourceCount: Maybe<Scalars['Int']['output']>;
   /** The version's serial. */
   serial: Scalars['BigInt']['output'];
   /** The digest of the raw state's bytes. */
   sha256: Maybe<Scalars['Sha256']['output']>;
-  /** The bytes of the raw state as Kilolock gives it out. */
+  /** The size of the raw state in bytes, as Kilolock serves it. */
   sizeBytes: Maybe<Scalars['BigInt']['output']>;
-  /** The path it was written by, such as "http_backend" or "apply": free text. */
+  /** How it was written, such as "http_backend" or "apply"; free text. */
   source: Scalars['String']['output'];
-  /** The tags on this version, by name. */
+  /** The tags on this version, in order of name. */
   tags: Maybe<Array<StateArchiveTag>>;
-  /** The Terraform version recorded with it; null and "" are different. */
+  /** The Terraform version recorded with it; null and "" are distinct. */
   terraformVersion: Maybe<Scalars['String']['output']>;
 };
 
@@ -686,7 +689,7 @@ export type StateArchiveVersionMapping = {
   __typename?: 'StateArchiveVersionMapping';
   /** The serial, the same on both sides. */
   serial: Scalars['BigInt']['output'];
-  /** The version's id where the archive was taken. */
+  /** The version's id where the archive was exported. */
   sourceVersionId: Scalars['ID']['output'];
   /** The version's id in the restored state. */
   versionId: Scalars['ID']['output'];
@@ -715,53 +718,53 @@ export type StateArchiveVersionMappingEdge = {
 /** Something worth knowing that did not stop an import. */
 export type StateArchiveWarning = {
   __typename?: 'StateArchiveWarning';
-  /** A stable code; null for one that a later release recorded. */
+  /** A stable code; null for one recorded by a later release. */
   code: Maybe<StateArchiveWarningCode>;
   /** What was found, and what it means. */
   message: Scalars['String']['output'];
-  /** The version it was found in. */
+  /** The serial of the version it was found in; null when it concerns the whole archive. */
   serial: Maybe<Scalars['BigInt']['output']>;
 };
 
 /** The stable codes of warnings. */
 export type StateArchiveWarningCode =
-  /** A document holds several instances of one address. */
+  /** A document holds several instances with the same address. */
   | 'ADDRESS_REPEATED'
-  /** The archive has an attestation, and its signature was not checked. */
+  /** The archive has an attestation, whose signature was not checked. */
   | 'ATTESTATION_NOT_VERIFIED'
   /** The current version does not have the highest serial. */
   | 'CURRENT_IS_NOT_LAST'
   /** A document holds a deposed object, which shares its address with the current one if there is one. */
   | 'DEPOSED_INSTANCE'
-  /** A document states another lineage than the state's. Both are kept. */
+  /** A document states a lineage other than the state's. Both are kept. */
   | 'LINEAGE_MISMATCH'
-  /** The restored state has other locks than the archived one. */
+  /** The restored state has a different lock policy from the archived one. */
   | 'LOCK_POLICY_CHANGED'
-  /** Some raw states are kept in the spelling of PostgreSQL's jsonb, which is not the archive's. */
+  /** Some raw states are kept as PostgreSQL's jsonb writes them, which is not how the archive does. */
   | 'RAW_STATES_NORMALISED'
-  /** Some resource spans keep a hash of another spelling than Terraform's, as Kilolock recorded it. */
+  /** Some resource spans keep a hash of attributes written differently than Terraform writes them, as Kilolock recorded it. */
   | 'RESOURCE_HASHES_KEPT'
   /** The resource spans were derived from the raw states: the archive carries none, or ones that disagree with them. */
   | 'RESOURCE_SPANS_DERIVED'
-  /** A document states another serial than the version it is stored under. Both are kept. */
+  /** A document states a serial other than the one it is stored under. Both are kept. */
   | 'SERIAL_MISMATCH'
   /** The archive has fields that this release does not know. They were left out. */
   | 'UNKNOWN_FIELDS';
 
-/** Kilolock's lifecycle of a state. */
+/** Where a state is in Kilolock's lifecycle. */
 export type StateLifecycleStatus =
   /** In use. */
   | 'ACTIVE'
-  /** Put away under another name. */
+  /** Set aside under another name. */
   | 'ARCHIVED'
-  /** Put on hold; reads and writes are refused. */
+  /** On hold: Kilolock refuses reads and writes. */
   | 'SUSPENDED';
 
 /** The workspace and environment that a label is looked up in. */
 export type StateScopeInput = {
   /** The environment's public id, such as "env_7b8c9d0e1f2a". */
   environmentId: Scalars['ID']['input'];
-  /** Why support acts in an environment that is not its own: required then, and put on record. */
+  /** Why support enters an environment other than its own: required in that case, and recorded. */
   reason?: InputMaybe<Scalars['String']['input']>;
   /** The workspace's public id, such as "ws_3f9a1c2b4d5e". */
   workspaceId: Scalars['ID']['input'];
