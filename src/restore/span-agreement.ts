@@ -10,8 +10,10 @@ import type { ProjectedResource } from '../terraform/projection.ts';
  */
 export class SpanAgreement {
   readonly #currentSerial: bigint;
-  /** The spans that reach over the version at hand. */
+  /** The spans that reach over the version at hand; beyond the current version without those that last. */
   readonly #alive = new Set<AliveSpan>();
+  /** The content of the spans that last, by address; none before the current version has gone by. */
+  #lasting: ReadonlyMap<string, string> = new Map();
   #disagreement: string | null = null;
   #otherHashes = 0;
 
@@ -67,14 +69,19 @@ export class SpanAgreement {
 
   #compare(serial: bigint, resources: ReadonlyMap<string, ProjectedResource>): void {
     const covered = new Set<string>();
-    for (const { address, deleteSerial, content } of this.#alive) {
+    for (const { address, content } of this.#alive) {
       if (resources.get(address)?.attributesHash === content) {
         if (covered.has(address)) this.disagree(`two spans of one address reach over serial ${serial}`);
         covered.add(address);
-      } else if (deleteSerial !== null || serial <= this.#currentSerial) {
-        // Beyond the current version, the rows left open stand for the current version alone.
+      } else {
         this.disagree(`a span reaches over serial ${serial} with content that version does not hold`);
       }
+    }
+    // Looked up and not gone through: a current version of a million instances may have thousands of small ones behind it.
+    for (const [address, { attributesHash }] of resources) {
+      if (this.#lasting.get(address) !== attributesHash) continue;
+      if (covered.has(address)) this.disagree(`two spans of one address reach over serial ${serial}`);
+      covered.add(address);
     }
     if (covered.size !== resources.size) {
       this.disagree(`serial ${serial} holds an instance that no span reaches over`);
@@ -82,7 +89,7 @@ export class SpanAgreement {
     if (serial === this.#currentSerial) this.#compareOpen(resources);
   }
 
-  /** The rows left open have to be those of the current version. */
+  /** The rows left open have to be those of the current version; beyond it they stand for that one alone. */
   #compareOpen(resources: ReadonlyMap<string, ProjectedResource>): void {
     const open = [...this.#alive].filter(({ deleteSerial }) => deleteSerial === null);
     if (open.length !== resources.size) {
@@ -90,6 +97,8 @@ export class SpanAgreement {
         `the spans that last are not those of the current version, serial ${this.#currentSerial}`,
       );
     }
+    this.#lasting = new Map(open.map(({ address, content }) => [address, content]));
+    for (const span of open) this.#alive.delete(span);
   }
 }
 
