@@ -11,7 +11,7 @@ import {
   skipWhitespace,
 } from './json-bytes.ts';
 import { jsonPathAt } from './json-path.ts';
-import { DEFAULT_STATE_DOCUMENT_LIMITS, type StateDocumentLimits } from './limits.ts';
+import { DEFAULT_STATE_DOCUMENT_LIMITS, MAX_INDEX_KEY_BYTES, type StateDocumentLimits } from './limits.ts';
 import {
   type IndexKind,
   integerAt,
@@ -198,8 +198,16 @@ class IndexedStateDocument implements StateDocument {
 
   #checkIndexKey(row: number): void {
     const at = this.#index.instances.get(row, INSTANCE.indexKey);
-    if (at === 0 || this.bytes[at] === QUOTE || integerAt(this.bytes, at) !== null) return;
-    throw this.#problem(at, '"index_key" must be an integer of 64 bits or a string');
+    if (at === 0 || integerAt(this.bytes, at) !== null) return;
+    if (this.bytes[at] !== QUOTE) {
+      throw this.#problem(at, '"index_key" must be an integer of 64 bits or a string');
+    }
+    if (endOfString(this.bytes, at) - at > MAX_INDEX_KEY_BYTES) {
+      throw this.#problem(
+        at,
+        `"index_key" has more than ${MAX_INDEX_KEY_BYTES} bytes, which no index of PostgreSQL holds`,
+      );
+    }
   }
 
   #checkSchemaVersion(row: number): (() => UnsupportedStateDocumentError) | null {

@@ -36,7 +36,7 @@ export class JsonScanner {
   readonly #limits: StateDocumentLimits;
   /** Which containers are open in {@link value}: 1 for an object, 0 for an array, by depth. */
   readonly #open = new Uint8Array(MAX_DEPTH + 1);
-  /** Bytes the document would gain if every exponent were written out. */
+  /** Bytes the document would gain by being spelled as others have to; see {@link expand}. */
   #expansion = 0;
   #deepest = 0;
   #tokens = 0;
@@ -59,6 +59,14 @@ export class JsonScanner {
   /** Reports what is wrong with the value, key or token at `offset`. */
   fail(offset: number, reason: string): never {
     throw new UnsupportedStateDocumentError(jsonPathAt(this.#bytes, offset), reason);
+  }
+
+  /** Counts `bytes` that the document gains once `how`, by what stands at `at`: they are held to its limit, too. */
+  expand(at: number, bytes: number, how: string): void {
+    this.#expansion += bytes;
+    if (this.#expansion > this.#limits.maxBytes - this.#bytes.length) {
+      this.fail(at, `the document exceeds ${this.#limits.maxBytes} bytes once ${how}`);
+    }
   }
 
   /**
@@ -254,10 +262,7 @@ export class JsonScanner {
         `a number has more than ${this.#limits.maxExpandedDigits} digits once its exponent is written out`,
       );
     }
-    this.#expansion += Math.max(0, writtenInteger + writtenDecimals - (p - at));
-    if (this.#expansion > this.#limits.maxBytes - bytes.length) {
-      this.fail(at, `the document exceeds ${this.#limits.maxBytes} bytes once its numbers are written out`);
-    }
+    this.expand(at, Math.max(0, writtenInteger + writtenDecimals - (p - at)), 'its numbers are written out');
     return p;
   }
 

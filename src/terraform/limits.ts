@@ -28,6 +28,13 @@ export const DEFAULT_STATE_DOCUMENT_LIMITS: Readonly<StateDocumentLimits> = {
 export const MAX_DEPTH = 10_000;
 
 /**
+ * An index key as it is spelled, escapes and quotes included. It is part of the address, which has to fit into an index: of
+ * 2 704 bytes, to which the best compression brings a megabyte at most, six times as long when it is spelled in escapes. What
+ * is longer need not be quoted to know that.
+ */
+export const MAX_INDEX_KEY_BYTES = 8_388_608;
+
+/**
  * How far PostgreSQL's `numeric` goes, in which jsonb keeps its numbers: digits before the decimal point and after
  * it, once a number is written out without an exponent, and the exponent itself.
  */

@@ -1,4 +1,5 @@
 import { UnsupportedStateDocumentError } from './errors.ts';
+import { bytesGainedInGo } from './go-json.ts';
 import {
   BACKSLASH,
   CLOSE_BRACKET,
@@ -373,7 +374,9 @@ class StateIndexer {
     }
     if (this.#isNull(at)) return this.#scanner.value(at, 6);
     this.#expect(at, QUOTE, 'a dependency must be a string');
-    return this.#scanner.string(at);
+    const end = this.#scanner.string(at);
+    this.#scanner.expand(at, bytesGainedInGo(this.#bytes, at, end), 'its dependencies are spelled as in Go');
+    return end;
   }
 
   #checkVersion(): void {

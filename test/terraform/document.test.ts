@@ -365,6 +365,22 @@ describe('limits', () => {
     expect(() => readStateDocument(Buffer.from(text), { ...limits, maxBytes: 20_000 })).not.toThrow();
   });
 
+  test('of size count dependencies as Go spells them, which are kept in that spelling', () => {
+    const text = stateText(`{"dependencies": ["${'<'.repeat(100)}", "\u2028", "\u201c"]}`);
+    const gained = 100 * 5 + 3;
+    const maxBytes = Buffer.byteLength(text) + gained;
+    expect(() => readStateDocument(Buffer.from(text), { ...limits, maxBytes })).not.toThrow();
+    const error = refusal(text, { ...limits, maxBytes: maxBytes - 1 });
+    expect(error.path).toBe('$.resources[0].instances[0].dependencies[1]');
+    expect(error.reason).toContain('as in Go');
+  });
+
+  test('of an index key end far above what an index holds', () => {
+    const withKey = (bytes: number) => stateText(`{"index_key": "${'k'.repeat(bytes - 2)}"}`);
+    expect(() => read(withKey(8_388_608))).not.toThrow();
+    expect(refusal(withKey(8_388_609)).path).toBe('$.resources[0].instances[0].index_key');
+  });
+
   test('of entries count resources, instances and outputs', () => {
     const text = `{"version": 4, "serial": 1, "outputs": {"o": {}}, "resources": [${resourceText('{}', '{}')}]}`;
     expect(() => readStateDocument(Buffer.from(text), { ...limits, maxEntries: 4 })).not.toThrow();
