@@ -47,6 +47,7 @@ export interface ArchiveWarning {
   member: string;
   /** How many times, over the whole member. */
   count: number;
+  /** A sentence. */
   message: string;
 }
 
@@ -255,7 +256,7 @@ const ATTESTATION_NOT_VERIFIED: ArchiveWarning = {
   code: 'ATTESTATION_NOT_VERIFIED',
   member: MEMBER.attestation,
   count: 1,
-  message: 'the archive has an attestation whose signature was not checked',
+  message: 'The archive has an attestation whose signature was not checked.',
 };
 
 /** Counts the unknown fields of each member. */
@@ -272,7 +273,7 @@ class UnknownFields {
       code: 'UNKNOWN_FIELDS',
       member,
       count,
-      message: `${member} has ${count} fields this version does not know; they are left out`,
+      message: `${member} has fields that this version does not know, and they are left out: ${count} in all.`,
     }));
   }
 }

@@ -140,9 +140,10 @@ async function checkArchive(
       const member = step.value;
       if (member.kind === 'manifest') checks = new DocumentChecks(member.manifest, carried, warnings, trial);
       if (member.kind === 'version') {
-        const rawState = await readRawState(member.content, member.byteLength);
         // Until the sums at the end agree, a bad document may be a damaged file: that would be the truer answer.
-        if (refusal === null) refusal = (await checks?.check(member.version, rawState)) ?? null;
+        if (refusal === null && checks !== null) {
+          refusal = await checks.check(member.version, await readRawState(member.content, member.byteLength));
+        }
         versions += 1;
         bytes += BigInt(member.byteLength);
         onProgress({ versions, bytes });

@@ -746,9 +746,10 @@ describe('what a later v1 may add', () => {
       { 'tags.0.novelty': true },
     );
     const { warnings, historyDigest } = await verdict(await repacked(later));
+    const message = expect.stringMatching(/[^.]\.$/);
     expect(warnings).toEqual([
-      expect.objectContaining({ code: 'UNKNOWN_FIELDS', member: 'manifest.json', count: 4 }),
-      expect.objectContaining({ code: 'UNKNOWN_FIELDS', member: 'tags.json', count: 1 }),
+      expect.objectContaining({ code: 'UNKNOWN_FIELDS', member: 'manifest.json', count: 4, message }),
+      expect.objectContaining({ code: 'UNKNOWN_FIELDS', member: 'tags.json', count: 1, message }),
     ]);
     expect(historyDigest).toBe((await verdict(archive)).historyDigest);
   });
