@@ -126,6 +126,30 @@ describe('without any policy', () => {
     expect(raw.text).not.toContain('hunter2');
   });
 
+  test('one that may only bring in to another environment is told nothing of what is there', async () => {
+    const token = await createApiToken(world.service.database, world.home);
+    const { tenantSlug, environmentSlug } = world.neighbour;
+    const { database } = world.service;
+    await grantRole(database, token, ['state.import'], ['environment', `${tenantSlug}/${environmentSlug}`]);
+    const { lineage } = await postHistory(database, world.neighbour, 'prod/kept', [
+      { resources: { a: '1' } },
+    ]);
+    const answer = await askWith(
+      world,
+      token,
+      `mutation ($scope: StateScopeInput, $document: String) {
+        importStateSnapshot(input: { name: "prod/kept", scope: $scope, document: $document }) {
+          stateArchive { name } version { serial changes { added } resourceCount tags { name } } userErrors { code }
+        }
+      }`,
+      { scope: scopeOf(world.neighbour), document: documentOf(lineage, { resources: { b: '2' } }) },
+    );
+    expect(answer.errors).toEqual([]);
+    expect(answer.data).toEqual({
+      importStateSnapshot: { stateArchive: null, version: null, userErrors: [] },
+    });
+  });
+
   test('it finds nothing in another environment, of its workspace or of another, as in one that does not exist', async () => {
     const token = await createApiToken(world.service.database, world.home);
     const absent = scopeOf({ ...world.home, environment: 'env_absent' });

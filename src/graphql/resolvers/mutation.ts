@@ -69,9 +69,12 @@ export const Mutation: MutationResolvers = {
     if ('refusal' in outcome) return { stateArchive: null, version: null, userErrors: [outcome.refusal] };
     const { loaders } = reader;
     forgetReads(loaders);
+    const state = await loaders.stateById.load(outcome.value.stateId);
+    // A version tells of the one before it: it is for whoever may see the state.
+    const version = state && (await loaders.versionBySerial.load(outcome.value));
     return {
-      stateArchive: readOrNull(reader, await loaders.stateById.load(outcome.value.stateId)),
-      version: readOrNull(reader, await loaders.versionBySerial.load(outcome.value)),
+      stateArchive: readOrNull(reader, state),
+      version: readOrNull(reader, version),
       userErrors: [],
     };
   },
