@@ -13,6 +13,14 @@ export interface HealthRoutesOptions {
 
 /** `GET /livez`: the process answers. `GET /readyz`: send it work, or 503. Neither looks at a credential. */
 export function addHealthRoutes(server: FastifyInstance, options: HealthRoutesOptions): void {
+  /** The check under way. Nobody shows a credential here, so that however many ask at once make one. */
+  let checking: Promise<boolean> | null = null;
+  const isReady = () => {
+    checking ??= options.isReady().finally(() => {
+      checking = null;
+    });
+    return checking;
+  };
   server.route({
     method: ['GET', 'HEAD'],
     url: '/livez',
@@ -25,7 +33,7 @@ export function addHealthRoutes(server: FastifyInstance, options: HealthRoutesOp
     url: '/readyz',
     async handler(request, reply) {
       if (options.isDraining()) throw new HttpError(503, 'NOT_READY', 'The service is shutting down.');
-      const ready = await options.isReady().catch((error: unknown) => {
+      const ready = await isReady().catch((error: unknown) => {
         request.scope.logger.warn({ error: describeError(error) }, 'the readiness check failed');
         return false;
       });

@@ -55,6 +55,31 @@ describe('health', () => {
     expect(JSON.stringify(server.log)).not.toContain('hunter2');
   });
 
+  test('readyz looks once for however many ask at the same time, since it asks nobody who they are', async () => {
+    const begun = Promise.withResolvers<void>();
+    const ready = Promise.withResolvers<boolean>();
+    let checks = 0;
+    server = await startTestServer({
+      isReady() {
+        checks += 1;
+        begun.resolve();
+        return ready.promise;
+      },
+    });
+    const socket = await openSocket(server);
+    const answered = () => server.log.filter(({ route }) => route === '/readyz').length;
+    // Three in one piece: they are at work together.
+    socket.write(head('GET', '/readyz', {}).repeat(3));
+    await begun.promise;
+    await send(server, 'GET', '/livez');
+    ready.resolve(true);
+    await until(() => answered() === 3);
+    expect(checks).toBe(1);
+    expect(await send(server, 'GET', '/readyz')).toMatchObject({ status: 200 });
+    expect(checks).toBe(2);
+    socket.destroy();
+  });
+
   test('readyz is 503 while draining, and requests are still served', async () => {
     server = await startTestServer();
     server.server.startDraining();
