@@ -6,8 +6,8 @@ import { prepareDatabase } from '../database/prepare.ts';
 /** @file Prepares the Kilolock database of `DATABASE_URL`: creates or updates the schema `state_archive`, nothing else. */
 
 try {
-  const { DATABASE_URL, ...rest } = process.env;
-  const { databaseUrl } = readConfig({ ...rest, DATABASE_URL, AUTH_DEV_KEY: 'true' });
+  // Without DATABASE_URL that is what is missing, and not a way to verify tokens.
+  const { databaseUrl } = readConfig({ ...process.env, AUTH_DEV_KEY: 'true' });
   if (databaseUrl === null)
     throw new ConfigError('DATABASE_URL names the database to prepare; it is not set.');
   const database = connectDatabase({ connectionString: databaseUrl, maxConnections: 2 });

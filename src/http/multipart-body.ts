@@ -3,6 +3,7 @@ import { pipeline, type Readable, Transform, type Writable } from 'node:stream';
 import { finished } from 'node:stream/promises';
 import { GraphQLError } from 'graphql';
 import { type FileUpload as LibraryFileUpload, processRequest, Upload } from 'graphql-upload-minimal';
+import { clip } from '../base/clip.ts';
 import { HttpError } from './http-error.ts';
 import { type FileUpload, UploadInterruptedError, UploadTooLargeError } from './upload.ts';
 
@@ -135,7 +136,7 @@ function guardFields(parser: Writable, refuse: (error: HttpError) => void): () =
         throw new HttpError(
           413,
           'PAYLOAD_TOO_LARGE',
-          `The multipart field "${name}" is larger than the ${MAX_FIELD_BYTES} bytes accepted.`,
+          `The multipart field "${clip(name, 100)}" is larger than the ${MAX_FIELD_BYTES} bytes accepted.`,
         );
       }
       if (name === 'operations') operations = value;
@@ -294,8 +295,11 @@ function asHttpError(error: unknown): HttpError {
     case 500:
       return badRequest('it holds neither operations nor a file');
     default:
-      // The library's and busboy's messages speak of the body's form alone, and never of its values.
-      return badRequest(error instanceof Error ? lowerFirst(error.message.replace(/\.$/, '')) : 'malformed');
+      // The library's and busboy's messages speak of the body's form and the map alone, and never of other values. The path in
+      // the map may be as long as the field.
+      return badRequest(
+        error instanceof Error ? clip(lowerFirst(error.message.replace(/\.$/, '')), 300) : 'malformed',
+      );
   }
 }
 

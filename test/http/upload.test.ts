@@ -412,6 +412,15 @@ describe('a request of another form', () => {
     await expectServing();
   });
 
+  test('is told of a path that cannot be walked without all of it', async () => {
+    const key = 'k'.repeat(100_000);
+    const strange = { name: 'operations', body: operationsFor('receive', { '': { [key]: null } }) };
+    const answer = await post(encodeMultipart([strange, mapOf({ 0: [`variables..${key}`] }), upload]));
+    expect(answer.status).toBe(400);
+    expect(answer.text.length).toBeLessThan(1000);
+    await expectServing();
+  });
+
   test('is refused when the file part is not the one the map names', async () => {
     const answer = await post(encodeMultipart([operations, map, { ...upload, name: 'other' }]));
     expect(answer.status).toBe(400);
