@@ -9,6 +9,7 @@ import { MAX_TEXT_BYTES } from '../archive/format.ts';
 import { eventFault, resourceFault, stateFault } from '../archive/metadata.ts';
 import type { ArchivedEvent, ArchivedResource, ExportRecord, RawState } from '../archive/model.ts';
 import type { ArchiveContents } from '../archive/writer.ts';
+import { readWhole } from '../base/read-whole.ts';
 import { type DatabaseSession, microsecondTime } from '../database/connection.ts';
 import { copyTextRows } from '../database/copy.ts';
 import { isUnstorableValue } from '../database/errors.ts';
@@ -167,16 +168,6 @@ function bounded(column: string): RawBuilder<string> {
   return sql<string>`left(${sql.ref(column)}, ${sql.lit(MAX_TEXT_BYTES + 1)})`;
 }
 
-async function wholeOf(content: AsyncIterable<Uint8Array>, byteLength: number): Promise<Buffer> {
-  const bytes = Buffer.allocUnsafe(byteLength);
-  let at = 0;
-  for await (const chunk of content) {
-    bytes.set(chunk, at);
-    at += chunk.byteLength;
-  }
-  return bytes;
-}
-
 /**
  * Refuses a raw state that an import would refuse: nobody shall learn years later that an archive cannot come back.
  *
@@ -203,7 +194,7 @@ async function* readRawStates(session: DatabaseSession, stateId: string): AsyncG
     for await (const { key, byteLength, content } of copyTextRows(session, query)) {
       const serial = BigInt(key);
       checkRawStateLength(serial, byteLength);
-      const bytes = await wholeOf(content, byteLength);
+      const bytes = await readWhole(content, byteLength);
       checkRestorable(serial, bytes);
       yield { serial, byteLength, content: Readable.from([bytes]) };
       last = serial;

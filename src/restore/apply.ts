@@ -3,6 +3,7 @@ import { v5 as uuidv5 } from 'uuid';
 import { ArchiveError } from '../archive/errors.ts';
 import { ARCHIVE_FORMAT } from '../archive/format.ts';
 import type { ArchivedEvent, ArchivedVersion } from '../archive/model.ts';
+import { readWhole } from '../base/read-whole.ts';
 import { type DatabaseSession, inTransaction, type KilolockDatabase } from '../database/connection.ts';
 import { type CopyValue, copyIntoTable } from '../database/copy.ts';
 import {
@@ -24,7 +25,7 @@ import type { RestorePlan } from './plan.ts';
 import { refuseOverQuota } from './quota.ts';
 import { nameForRecord } from './report.ts';
 import { insertResourceRows, type ResourceRow } from './resource-rows.ts';
-import { archiveMembers, readRawState } from './restore-request.ts';
+import { archiveMembers } from './restore-request.ts';
 import { spansOf } from './span-rows.ts';
 import { rawStateOf, readKeptDocument, unsupportedDocument } from './supported-document.ts';
 
@@ -241,7 +242,7 @@ class Restore {
     const spans = spansOf(this.#plan);
     try {
       for await (const { version, byteLength, content } of this.#archivedVersions()) {
-        const { document } = readKeptDocument(version.serial, await readRawState(content, byteLength));
+        const { document } = readKeptDocument(version.serial, await readWhole(content, byteLength));
         for (const row of await spans.begunAt(version, document)) {
           this.#copiedResources += 1;
           yield row;
@@ -264,7 +265,7 @@ class Restore {
   async *#foldedOutputs(serials: ReadonlySet<bigint>): AsyncGenerator<VersionOutputs> {
     for await (const { version, byteLength, content } of this.#archivedVersions()) {
       if (!serials.has(version.serial)) continue;
-      const { document } = readKeptDocument(version.serial, await readRawState(content, byteLength));
+      const { document } = readKeptDocument(version.serial, await readWhole(content, byteLength));
       yield { versionId: this.#versionIdOf(version.serial), outputs: document.outputs() };
     }
   }

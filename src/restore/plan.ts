@@ -2,6 +2,7 @@ import { historyDigest } from '../archive/history-digest.ts';
 import type { ArchivedState } from '../archive/model.ts';
 import type { VerifiedArchive } from '../archive/reader.ts';
 import { present } from '../base/invariant.ts';
+import { readWhole } from '../base/read-whole.ts';
 import type { KilolockDatabase } from '../database/connection.ts';
 import { CarriedSpans } from './carried-spans.ts';
 import type { LockPolicy } from './destination.ts';
@@ -10,7 +11,7 @@ import type { RestoreRefusedError } from './errors.ts';
 import { findPlace, type Placement } from './placement.ts';
 import { refuseOverQuota } from './quota.ts';
 import { nameForRecord, type RestoreReport, WarningCollector } from './report.ts';
-import { archiveMembers, type RestoreRequest, readRawState } from './restore-request.ts';
+import { archiveMembers, type RestoreRequest } from './restore-request.ts';
 import type { SpanDerivation } from './span-derivation.ts';
 import { StorageTrial } from './storage-trial.ts';
 
@@ -142,7 +143,7 @@ async function checkArchive(
       if (member.kind === 'version') {
         // Until the sums at the end agree, a bad document may be a damaged file: that would be the truer answer.
         if (refusal === null && checks !== null) {
-          refusal = await checks.check(member.version, await readRawState(member.content, member.byteLength));
+          refusal = await checks.check(member.version, await readWhole(member.content, member.byteLength));
         }
         versions += 1;
         bytes += BigInt(member.byteLength);

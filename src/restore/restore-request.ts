@@ -52,14 +52,3 @@ export async function readManifest(
   }
   throw new Error('An archive was read to its end without a manifest.');
 }
-
-/** One raw state whole, out of a member that holds `byteLength` bytes of it. */
-export async function readRawState(content: AsyncIterable<Uint8Array>, byteLength: number): Promise<Buffer> {
-  const bytes = Buffer.allocUnsafe(byteLength);
-  let at = 0;
-  for await (const chunk of content) {
-    bytes.set(chunk, at);
-    at += chunk.byteLength;
-  }
-  return bytes;
-}
