@@ -65,12 +65,32 @@ const payload = fc.oneof(
   ),
 );
 
+const instances = (...members: string[]) =>
+  `{"version": 4, "resources": [{"mode": "managed", "type": "t", "name": "n", "provider": "p", "instances": [${members.join(', ')}]}]}`;
+
+/** Documents that nobody writes through Kilolock; some that it could not read. */
+const rawState = fc.constantFrom(
+  '[]',
+  '{"serial": 5}',
+  '{"version": 3}',
+  '{"version": 4, "serial": -5, "lineage": null, "outputs": null, "resources": null}',
+  '{"version": 4, "OUTPUTS": {"a": {"VALUE": 1.50, "Sensitive": true}}, "outputs": {"b": null}}',
+  '{"version": 4, "resources": [{"mode": "neither"}, null]}',
+  instances('{"index_\u212aey": 5, "\u017ftatus": "x"}'),
+  instances('{"index_\u212aey": 5.5}'),
+  instances('{"index_key": 0}', '{"index_key": "0"}', '{"index_key": "-0"}', 'null'),
+  instances('{"dependencies": ["<a>", null, "\u2028"]}'),
+  instances(`{"attributes": ${nested(5000)}}`),
+  instances(`{"attributes": {"n": ${'9'.repeat(131_072)}, "z": -0, "s": 0.${'0'.repeat(16_383)}}}`),
+);
+
 /** Columns of a state's rows, with values that a database holds and an archive holds, or does not. */
 const COLUMNS = {
   'states.created_at': time,
   'states.updated_at': time,
   'state_versions.created_at': time,
   'state_versions.created_by': text,
+  'state_versions.raw_state': rawState,
   'state_versions.source': text,
   'state_versions.terraform_version': text,
   'state_version_tags.created_at': time,
