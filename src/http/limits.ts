@@ -19,8 +19,11 @@ export const QUERY_LIMITS = {
   rootFields: 20,
   /** Fields of `Mutation`, which run one after another. */
   mutationFields: 5,
-  /** References in `_entities`, in all; of these many fewer are answered, see {@link ENTITIES_ANSWERED}. */
-  representations: 10_000,
+  /**
+   * References in `_entities`, in all, most of which get an error each, see {@link ENTITIES_ANSWERED}; for the gateway more, in
+   * the same proportion.
+   */
+  representations: 5 * ENTITIES_ANSWERED.caller,
   /** The cost by `@cost` and `@listSize` of the schema; for the gateway more, see {@link COST_PER_ENTITY}. */
   cost: 10_000,
 } as const;
@@ -71,8 +74,12 @@ export function queryLimitsPlugin(): ApolloServerPlugin<object> {
           // Variables that do not fit are refused by the check of variables, and by the executor after it.
           if (coerced === undefined) return;
           const references = countAllRepresentations(schema, operation, fragments, coerced);
-          refuseAbove('representations', references);
           const answered = entitiesAnswered(contextValue);
+          refuseAbove(
+            'representations',
+            references,
+            (QUERY_LIMITS.representations / ENTITIES_ANSWERED.caller) * answered,
+          );
           refuseAbove(
             'cost',
             costOfOperation(schema, operation, fragments, coerced, answered),

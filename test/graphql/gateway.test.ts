@@ -98,6 +98,8 @@ describe('with a gateway’s secret', () => {
     expect(many.statements).toBe(few.statements);
     const beyond = await ask(ENTITIES_ANSWERED.gateway + 1);
     expect(beyond.answer?.denials).toEqual([`_entities.${ENTITIES_ANSWERED.gateway}: QUERY_TOO_LARGE`]);
+    const absurd = await ask(5 * ENTITIES_ANSWERED.gateway + 1);
+    expect(absurd.answer?.denials).toEqual([': QUERY_TOO_LARGE']);
   });
 
   test('it is no credential: it opens nothing that a token does not', async () => {

@@ -102,11 +102,14 @@ describe('references', () => {
   });
 
   test('in numbers that no list has are refused whole, before anything runs', async () => {
-    const { status, errors } = await service.ask(query, {
-      variables: { r: references(QUERY_LIMITS.representations + 1) },
-    });
-    expect(status).toBe(400);
-    expect(errors).toMatchObject([{ extensions: { code: 'QUERY_TOO_LARGE', limit: 'representations' } }]);
+    for (const token of [null, await service.token()]) {
+      const { status, errors } = await service.ask(query, {
+        token,
+        variables: { r: references(5 * ENTITIES_ANSWERED.caller + 1) },
+      });
+      expect(status).toBe(400);
+      expect(errors).toMatchObject([{ extensions: { code: 'QUERY_TOO_LARGE', limit: 'representations' } }]);
+    }
   });
 
   test('make a query dear that asks much of each', async () => {
