@@ -164,10 +164,13 @@ function reportEnd(
   body.on('error', (error: unknown) => {
     logger.error({ error: describeError(error) }, 'reading the archive failed');
   });
-  reply.raw.once('close', () => {
+  const tellEnd = () => {
     const isWhole = reply.raw.writableFinished && bytes === BigInt(declaredBytes);
     end({ bytes, isWhole }).catch((error: unknown) => {
       logger.error({ error: describeError(error) }, 'recording the end of the download failed');
     });
-  });
+  };
+  // The client may have left while the access was put on record.
+  if (reply.raw.closed) tellEnd();
+  else reply.raw.once('close', tellEnd);
 }

@@ -179,6 +179,28 @@ test('a client that goes away is reported with what was handed on, and the file 
   expect(isWhole).toBe(false);
 });
 
+test('a client that goes away before anything is sent is reported too', async () => {
+  const { promise: begun, resolve: tellBegun } = Promise.withResolvers<void>();
+  const { promise: gone, resolve: tellGone } = Promise.withResolvers<void>();
+  const { begin } = download;
+  download = {
+    ...download,
+    async begin() {
+      tellBegun();
+      await gone;
+      return begin();
+    },
+  };
+  const socket = await openSocket(server);
+  socket.write(head('GET', LINK, {}));
+  await begun;
+  socket.destroy();
+  await until(() => server.log.some((line) => line.aborted === true));
+  tellGone();
+  await until(() => served.length === 1);
+  expect([served[0], isWhole]).toEqual([0n, false]);
+});
+
 test('a file that cannot be opened is a 500 in JSON, with nothing of the file in its headers', async () => {
   download = { ...download, read: () => createReadStream(join(directory, 'gone')) };
   const answer = await send(server, 'GET', LINK);
