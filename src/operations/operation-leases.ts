@@ -48,10 +48,11 @@ export class OperationLeases {
     this.#ledgerOf(database).progress.set(operationId, NO_PROGRESS);
   }
 
-  /** Notes how far an operation is; the next heartbeat tells it. */
+  /** Notes how far an operation is; the next heartbeat tells it. What is no longer kept alive stays so. */
   note(database: KilolockDatabase, operationId: string, progress: Partial<Progress>): void {
     const held = this.#ledgerOf(database).progress;
-    held.set(operationId, { ...NO_PROGRESS, ...held.get(operationId), ...progress });
+    const known = held.get(operationId);
+    if (known !== undefined) held.set(operationId, { ...known, ...progress });
   }
 
   drop(database: KilolockDatabase, operationId: string): void {
