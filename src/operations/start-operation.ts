@@ -1,4 +1,5 @@
-import { inTransaction } from '../database/connection.ts';
+import { CommitUndecidedError } from '../database/commit.ts';
+import { type DatabaseSession, inTransaction } from '../database/connection.ts';
 import type { OperationKind } from '../database/types.ts';
 import type { Caller } from '../history/states.ts';
 import { type Idempotency, idempotencyOf, refuseReuse } from './idempotency.ts';
@@ -10,7 +11,7 @@ import {
   lockAdmission,
   type NewOperation,
 } from './operation-records.ts';
-import type { OperationWork } from './operation-runner.ts';
+import { type OperationWork, undecided } from './operation-runner.ts';
 import type { ArchiveServices, CallerRequest } from './services.ts';
 import { RequestRefusedError, type UserError } from './user-error.ts';
 
@@ -69,7 +70,7 @@ export async function admitOperation(
  * @returns the operation; the earlier one, and nothing was started, when the same request came in twice at the same moment.
  * @throws RequestRefusedError IDEMPOTENCY_KEY_REUSED when the key came in with another request at the same moment;
  *   TOO_MANY_OPERATIONS when as many of the caller are pending or running in the environment as one may have;
- *   QUOTA_EXCEEDED when as many archives are kept.
+ *   QUOTA_EXCEEDED when as many archives are kept; OPERATION_INTERRUPTED when it cannot be told whether it is on record.
  */
 export async function startOperation(
   services: ArchiveServices,
@@ -85,7 +86,12 @@ export async function startOperation(
   } else {
     const { kind, idempotency } = operation;
     const earlier = idempotency && (await findEarlier(caller, kind, idempotency));
-    if (earlier === null) throw new Error(`Operation ${id} could not be recorded.`);
+    if (earlier === null) {
+      throw new RequestRefusedError(
+        'OPERATION_INTERRUPTED',
+        'The operation that the idempotencyKey stood for has failed at this very moment, and the key is free. Nothing was started; ask again.',
+      );
+    }
     id = earlier;
   }
   const failure = await runner.wait(id, options.waitSeconds * 1000);
@@ -93,8 +99,8 @@ export async function startOperation(
 }
 
 /**
- * Records an operation unless the caller has too many at work, or too many archives kept for one more. The rows are counted under a lock, so that replicas and
- * requests of the same moment count each other's.
+ * Records an operation unless the caller has too many at work, or too many archives kept for one more. The rows are counted
+ * under a lock, so that replicas and requests of the same moment count each other's.
  *
  * @returns false when the idempotency key is taken.
  */
@@ -104,7 +110,7 @@ async function recordWithinLimits(
   limits: Pick<ArchiveServices, 'maxOperationsPerPrincipal' | 'maxArchivesPerPrincipal'>,
 ): Promise<boolean> {
   const { maxOperationsPerPrincipal, maxArchivesPerPrincipal } = limits;
-  return inTransaction(caller.database, 'record', async ({ db }) => {
+  const admit = async ({ db }: DatabaseSession) => {
     await lockAdmission(db, caller);
     if (!(await insertOperation(db, caller, operation))) return false;
     // The new one is among them.
@@ -121,7 +127,14 @@ async function recordWithinLimits(
       );
     }
     return true;
-  });
+  };
+  try {
+    return await inTransaction(caller.database, 'record', admit);
+  } catch (error) {
+    if (!(error instanceof CommitUndecidedError)) throw error;
+    // Should it be on record, nobody works on it, and it is given up when its lease has run out.
+    throw new RequestRefusedError('OPERATION_INTERRUPTED', undecided(operation.id).message);
+  }
 }
 
 async function findEarlier(

@@ -127,6 +127,26 @@ describe('a COMMIT whose answer is lost', () => {
     ).toEqual([{ serial: '1' }]);
   });
 
+  test('of the admission, when nobody can tell what became of it, is told as that, with the id, and starts nothing', async () => {
+    await post(backend.database, caller, 'app', firstDocument);
+    const database = interceptQueries(
+      backend.database,
+      (statement) => {
+        if (statement.includes('pg_xact_status')) throw new Error('no database');
+      },
+      async (statement, client) => {
+        if (isCommit(statement)) await loseConnection(client);
+      },
+    );
+    const refused = await runExport(backend, { ...caller, database }, 'app').catch((error) => error);
+    expect(refused).toMatchObject({ name: 'RequestRefusedError', code: 'OPERATION_INTERRUPTED' });
+    const [row] = await query('select id, status from state_archive.operation where tenant_id = $1', [
+      caller.namespace.tenantId,
+    ]);
+    expect(row.status).toBe('PENDING');
+    expect(refused.message).toContain(row.id);
+  });
+
   test('of the admission starts the operation that it recorded', async () => {
     await post(backend.database, caller, 'app', firstDocument);
     const operation = await runExport(backend, silent(), 'app', { idempotencyKey: 'key' });
