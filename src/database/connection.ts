@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { type Expression, type Kysely, type RawBuilder, sql, type Transaction } from 'kysely';
 import pg from 'pg';
-import { commit } from './commit.ts';
+import { CommitUndecidedError, commit } from './commit.ts';
 import { readDsn } from './dsn.ts';
 import { DatabaseUnavailableError, interpretError, isEndOfSession } from './errors.ts';
 import { kyselyOfStatements, kyselyOfTransaction } from './kysely.ts';
@@ -214,7 +214,8 @@ async function runStatement(
  * Runs `work` in one transaction on one connection: committed when `work` succeeds, rolled back when it throws. What its
  * purpose means is written at {@link Purpose}.
  *
- * @param options.signal aborts the transaction wherever it stands, by cutting its connection; the signal's reason is thrown.
+ * @param options.signal aborts the transaction wherever it stands before its COMMIT, by cutting its connection; the signal's
+ *   reason is thrown.
  * @throws the error of `work`; DatabaseUnavailableError and DatabaseUnusableError in place of the driver's when the database
  *   is the cause; TransactionRolledBackError when `work` succeeded though one of its statements had failed;
  *   CommitUndecidedError when nobody can tell whether the transaction was committed. A connection
@@ -243,11 +244,13 @@ export async function inTransaction<T>(
       }
       return result;
     }
+    // Cutting a COMMIT short would end nothing, and leave it open what became of it.
+    signal?.removeEventListener('abort', abort);
     if ((await commit(database, session)) === 'ROLLBACK') throw new TransactionRolledBackError();
     return result;
   } catch (error) {
     await rollBack(session);
-    if (signal?.aborted) throw signal.reason;
+    if (signal?.aborted && !(error instanceof CommitUndecidedError)) throw signal.reason;
     throw interpretError(error, purpose);
   } finally {
     signal?.removeEventListener('abort', abort);

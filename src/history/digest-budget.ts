@@ -1,7 +1,8 @@
-import { sql } from 'kysely';
+import { type Kysely, sql } from 'kysely';
 import { CallerError } from '../base/caller-error.ts';
 import type { KilolockDatabase } from '../database/connection.ts';
 import { isUnstorableValue } from '../database/errors.ts';
+import type { Database } from '../database/types.ts';
 import { unarchivable } from './inconsistent.ts';
 
 /** The most bytes of raw states that are digested for one request. */
@@ -71,7 +72,7 @@ export async function digestVersions(
     const left = await inTurn(database, async () => {
       if (budget.isSpent) return null;
       try {
-        const { left, bytes } = await digestShare(database, share);
+        const { left, bytes } = await digestShare(database.for('digest'), share);
         budget.spend(bytes);
         return left;
       } catch (error) {
@@ -89,6 +90,19 @@ export async function digestVersions(
   }
 }
 
+/**
+ * Digests versions that the transaction of `db` has written itself, and keeps the result with them. In statements of bounded
+ * size: one over a large history would be silent for longer than anybody waits for a sign of PostgreSQL.
+ */
+export async function digestOwnVersions(db: Kysely<Database>, versionIds: readonly string[]): Promise<void> {
+  let missing = versionIds;
+  while (missing.length > 0) {
+    const share = missing.slice(0, VERSIONS_A_STATEMENT);
+    const { left } = await digestShare(db, share);
+    missing = [...left, ...missing.slice(share.length)];
+  }
+}
+
 /** The work on digests that was asked for last in each database. */
 const lastInTurn = new WeakMap<KilolockDatabase, Promise<unknown>>();
 
@@ -102,7 +116,7 @@ function inTurn<Result>(database: KilolockDatabase, work: () => Promise<Result>)
 }
 
 async function digestShare(
-  database: KilolockDatabase,
+  db: Kysely<Database>,
   versionIds: readonly string[],
 ): Promise<{ left: string[]; bytes: number }> {
   const { rows } = await sql<{ id: string; byteLength: string | null }>`
@@ -133,7 +147,7 @@ async function digestShare(
     select missing.id, digest.byte_length as "byteLength"
     from missing
     left join digest on digest.id = missing.id
-  `.execute(database.for('digest'));
+  `.execute(db);
   return {
     left: rows.filter((row) => row.byteLength === null).map((row) => row.id),
     bytes: rows.reduce((sum, row) => sum + Number(row.byteLength ?? 0), 0),

@@ -264,26 +264,6 @@ function historyOf(row: {
   };
 }
 
-/**
- * Digests every raw state of `stateIds` that has no digest on record yet, inside the database, and keeps the result:
- * versions are append-only, so their digests are facts. One statement; reads only the raw states that are new.
- */
-export async function recordMissingDigests(db: Kysely<Database>, stateIds: readonly string[]): Promise<void> {
-  if (stateIds.length === 0) return;
-  await sql`
-    insert into state_archive.version_digest (state_version_id, sha256, byte_length)
-    select text.id, sha256(text.bytes), octet_length(text.bytes)
-    from (
-      select version.id, convert_to(version.raw_state::text, 'UTF8') as bytes
-      from public.state_versions version
-      where version.state_id = any(${[...stateIds]}::uuid[])
-        and not exists (select from state_archive.version_digest known where known.state_version_id = version.id)
-      offset 0
-    ) text
-    on conflict (state_version_id) do nothing
-  `.execute(db);
-}
-
 /** Keeps digests that were computed from the raw states themselves; they replace what was on record. */
 export async function recordDigests(
   db: Kysely<Database>,

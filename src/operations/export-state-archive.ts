@@ -5,7 +5,7 @@ import { type ArchiveContents, type WrittenArchive, writeArchive } from '../arch
 import { present } from '../base/invariant.ts';
 import { trimEnd } from '../base/text.ts';
 import { utcTimeOf } from '../base/time.ts';
-import { inTransaction } from '../database/connection.ts';
+import { type DatabaseSession, inTransaction } from '../database/connection.ts';
 import { openExportSource } from '../history/export-source.ts';
 import { recordDigests } from '../history/history.ts';
 import { findStatesById, findStatesByLabel, may, type StateRecord } from '../history/states.ts';
@@ -133,7 +133,7 @@ async function writeStateArchive(
   stateId: string,
   { signal, report }: JobContext,
 ): Promise<ExportedState> {
-  return inTransaction(request.caller.database, 'export', async (session) => {
+  const write = async (session: DatabaseSession): Promise<ExportedState> => {
     const record = (await findStatesById(session.db, request.caller, [stateId])).get(stateId);
     if (record === undefined) throw stateNotFound();
     const contents = await openExportSource(session, record, exportRecordOf(request, record));
@@ -144,7 +144,8 @@ async function writeStateArchive(
     });
     await store.keep(objectKeyOf(operationId));
     return { ...contents, written };
-  });
+  };
+  return inTransaction(request.caller.database, 'export', write, { signal });
 }
 
 /** Puts an export on record: the digests it found, the event, and the operation's success, all or none. */

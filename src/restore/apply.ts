@@ -14,7 +14,8 @@ import {
   refusalText,
   type UnstorableValueError,
 } from '../database/errors.ts';
-import { digestHistory, readHistories, recordMissingDigests } from '../history/history.ts';
+import { digestOwnVersions } from '../history/digest-budget.ts';
+import { digestHistory, readHistories } from '../history/history.ts';
 import { alreadyExists } from './destination.ts';
 import { RestoreRefusedError } from './errors.ts';
 import { rewriteEventPayload } from './event-payload.ts';
@@ -71,7 +72,8 @@ export async function applyRestore(
   const replacedDigest = replaced?.current ? await record.archiveReplaced(replaced) : null;
   const restore = new Restore(plan, record, replacedDigest);
   try {
-    await inTransaction(database, 'restore', (session) => restore.run(session));
+    const { signal } = plan.request;
+    await inTransaction(database, 'restore', (session) => restore.run(session), { signal });
   } catch (error) {
     if (isUniqueViolation(error, 'states_tenant_name_key')) {
       throw alreadyExists(plan.placement.destination, 'since a moment ago', error);
@@ -329,7 +331,7 @@ class Restore {
   /** Computes the history's digest from the inserted rows, and compares. */
   async #prove({ db }: DatabaseSession): Promise<void> {
     const { keptDigests, report } = this.#plan;
-    await recordMissingDigests(db, [this.#stateId]);
+    await digestOwnVersions(db, [...this.#versionIds.values()]);
     const history = (await readHistories(db, [this.#stateId])).get(this.#stateId);
     if (history === undefined) throw new RestoreProofError('The restored state cannot be read back.');
     const altered = history.digests.find(({ serial, sha256 }) => keptDigests.get(serial) !== sha256);

@@ -921,6 +921,25 @@ describe('shutting down', () => {
     ]);
   });
 
+  test('does not wait for a statement that takes its time', async () => {
+    let closed: Promise<void> | undefined;
+    const database = interceptQueries(
+      backend.database,
+      () => {},
+      async (statement, client) => {
+        if (!statement.includes('insert into state_archive.version_digest')) return;
+        const slow = client.query('select pg_sleep(600)');
+        closed = runner.close();
+        await slow;
+      },
+    );
+    const runner = newRunner(backend.database);
+    const services = { ...backend.services, runner };
+    const operation = await runImport({ services }, { ...caller, database }, archive, { label: 'slow' });
+    await closed;
+    expect(operation).toMatchObject({ status: 'FAILED', error: { code: 'OPERATION_INTERRUPTED' } });
+  });
+
   test('ends what waits for its turn without beginning it', async () => {
     await post(backend.database, caller, 'app', firstDocument);
     const { runner, free } = await busyRunner();
