@@ -17,7 +17,8 @@ export type UnavailableReason = 'unreachable' | 'busy' | 'unresponsive' | 'timeo
 
 /**
  * The database could not do its part at this moment, and nothing is wrong with what was asked: asking again later may
- * succeed. Nothing was committed. `message` is fit for callers; the driver's own error is the `cause`.
+ * succeed. What `inTransaction` throws it for was not committed; a single statement whose connection was lost may have been.
+ * `message` is fit for callers; the driver's own error is the `cause`.
  */
 export class DatabaseUnavailableError extends CallerError {
   override readonly name = 'DatabaseUnavailableError';
@@ -131,7 +132,8 @@ export function refusalText({ code, message }: UnstorableValueError): string {
 
 /** The row, counted from 0, that PostgreSQL was copying into a table when it refused it; null when it says none. */
 export function copiedRow({ where }: pg.DatabaseError): { table: string; row: number } | null {
-  const [, table, line] = /^COPY (\w+), line (\d+)/m.exec(where ?? '') ?? [];
+  // "line" in the language of the server's messages, which only an administrator can set.
+  const [, table, line] = /^COPY (\w+), \p{L}+ (\d+)/mu.exec(where ?? '') ?? [];
   return table === undefined ? null : { table, row: Number(line) - 1 };
 }
 
