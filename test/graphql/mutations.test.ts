@@ -736,6 +736,27 @@ describe('an idempotency key', () => {
     });
   });
 
+  test('of a snapshot whose state is gone since says so, and writes nothing', async () => {
+    const input = {
+      name: 'snap/gone',
+      document: documentOf(crypto.randomUUID(), {}),
+      idempotencyKey: 'gone-1',
+    };
+    const ask = async () => (await service.ask<object>(KEYED, { variables: { input } })).data;
+    expect(await ask()).toMatchObject({ importStateSnapshot: { version: { serial: '1' }, userErrors: [] } });
+    await service.database.pool.query(
+      `update states set lifecycle_status = 'archived', name = 'snap/gone--archived' where name = 'snap/gone'`,
+    );
+    expect(await ask()).toMatchObject({
+      importStateSnapshot: {
+        version: null,
+        userErrors: [{ code: 'STATE_NOT_FOUND', path: ['input', 'name'] }],
+      },
+    });
+    const { rows } = await service.database.pool.query(`select 1 from states where name = 'snap/gone'`);
+    expect(rows).toEqual([]);
+  });
+
   test('of a snapshot asked for many times at the same moment gives one version', async () => {
     const input = {
       name: 'snap/together',

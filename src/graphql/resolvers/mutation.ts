@@ -1,6 +1,7 @@
 import { readFile, rm } from 'node:fs/promises';
 import { GraphQLError } from 'graphql';
 import { isConnectionLost } from '../../database/errors.ts';
+import { may } from '../../history/states.ts';
 import { spoolUpload, UploadTooLargeError } from '../../http/upload.ts';
 import { NotPermittedError } from '../../operations/destination-permission.ts';
 import { exportStateArchive } from '../../operations/export-state-archive.ts';
@@ -72,12 +73,20 @@ export const Mutation: MutationResolvers = {
     const state = await loaders.stateById.load(outcome.value.stateId);
     // A version tells of the one before it: it is for whoever may see the state.
     const version = state && (await loaders.versionBySerial.load(outcome.value));
+    const isGone = version === null && may(reader.caller, 'state.read');
     return {
       stateArchive: readOrNull(reader, state),
       version: readOrNull(reader, version),
-      userErrors: [],
+      userErrors: isGone ? [GONE_SINCE] : [],
     };
   },
+};
+
+/** What a key stands for may have been put away by the time it is shown again. */
+const GONE_SINCE: UserError = {
+  code: 'STATE_NOT_FOUND',
+  message: 'The version was written; since then its state was archived, suspended, renamed or destroyed.',
+  path: pathTo('name'),
 };
 
 /** The payload of a mutation that starts an operation: the operation as it stands now, and why it was refused or failed. */
