@@ -66,6 +66,8 @@ export class TerraformLayout {
   readonly #containers = new ContainerIndex();
   readonly #out = new PieceWriter();
   #json: Buffer = NOTHING;
+  /** How much of the value may still be read as type expressions. */
+  #typeBytes = 0;
 
   /**
    * @param json - one value, known to be JSON in UTF-8.
@@ -78,6 +80,8 @@ export class TerraformLayout {
       write(json);
       return;
     }
+    // Once, if each wrapper is one. What only looks like wrappers inside one another would be read again for each.
+    this.#typeBytes = 2 * json.length;
     this.#out.begin(write);
     this.#value(skipWhitespace(json, 0), DEPTH, true);
     this.#out.end();
@@ -154,7 +158,9 @@ export class TerraformLayout {
     const [type, value] = hasToken(this.#json, first, KEY_TYPE) ? [first, second] : [second, first];
     if (!hasToken(this.#json, type, KEY_TYPE) || !hasToken(this.#json, value, KEY_VALUE)) return null;
     const typeStart = startOfMemberValue(this.#json, type);
-    const expression = readCtyType(this.#json, typeStart, this.#containers.endOf(this.#json, typeStart));
+    const typeEnd = this.#containers.endOf(this.#json, typeStart);
+    this.#typeBytes -= typeEnd - typeStart;
+    const expression = this.#typeBytes < 0 ? null : readCtyType(this.#json, typeStart, typeEnd);
     if (
       expression === null ||
       endIfConforming(this.#json, startOfMemberValue(this.#json, value), expression) === -1

@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
 import pg from 'pg';
 import { readStateDocument } from '../../src/terraform/document.ts';
 import { ResourceLifecycle } from '../../src/terraform/lifecycle.ts';
@@ -203,6 +203,17 @@ describe('the layout of Terraform', () => {
     expect(JSON.stringify(JSON.parse(render(`{"type": ${type}, "value": ${inner}}`)))).toBe(
       '{"value":{"type":"string","value":"x"},"type":["object",{"type":"string","value":"string"}]}',
     );
+  });
+
+  test('reads what only looks like wrappers inside one another at most twice, and finds real ones beside them', () => {
+    let text = '"string"';
+    for (let depth = 0; depth < 200; depth++) text = `{"type": ["list", ${text}], "value": 1}`;
+    const parse = jest.spyOn(JSON, 'parse');
+    const rendered = render(`[${'{"type": "string", "value": "x"}, '.repeat(3)}${text}]`);
+    const bytes = parse.mock.calls.reduce((sum, [json]) => sum + json.length, 0);
+    parse.mockRestore();
+    expect(bytes).toBeLessThanOrEqual(2 * text.length + 300);
+    expect(rendered.match(/"value": "x"[^}]*"type": "string"/g)).toHaveLength(3);
   });
 });
 
