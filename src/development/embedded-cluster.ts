@@ -7,6 +7,7 @@ import { dirname, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { isErrno } from '../base/errno.ts';
 import { OperatorError } from '../base/operator-error.ts';
+import { isAlive } from '../base/process-alive.ts';
 import { readOrCreateSecretFile } from '../base/secret-file.ts';
 
 const run = promisify(execFile);
@@ -179,16 +180,6 @@ async function initialise(cluster: EmbeddedCluster, passwordFile: string, durabl
     await rename(partial, directory).catch(ignoring('ENOTEMPTY', 'EEXIST'));
   } finally {
     await rm(partial, { recursive: true, force: true });
-  }
-}
-
-/** Whether a process of this number exists, of whichever user. */
-export function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return isErrno(error, 'EPERM');
   }
 }
 

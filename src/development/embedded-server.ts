@@ -9,8 +9,9 @@ import { promisify } from 'node:util';
 import pg from 'pg';
 import { isErrno } from '../base/errno.ts';
 import { blameOperator, OperatorError } from '../base/operator-error.ts';
+import { isAlive } from '../base/process-alive.ts';
 import { isDuplicateDatabase } from '../database/errors.ts';
-import { childOptions, type EmbeddedCluster, isAlive, openCluster } from './embedded-cluster.ts';
+import { childOptions, type EmbeddedCluster, openCluster } from './embedded-cluster.ts';
 
 /** A PostgreSQL server that this process started and owns. */
 export interface EmbeddedServer {

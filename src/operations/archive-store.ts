@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { ARCHIVE_FILE_EXTENSION } from '../archive/format.ts';
 import { isErrno } from '../base/errno.ts';
+import { isAlive } from '../base/process-alive.ts';
 
 /**
  * Archives on disk, and the files on their way in. Everything in it is as secret as the states are.
@@ -120,15 +121,6 @@ function isOfGoneProcess(path: string): boolean {
   if (pid === undefined || host !== encodeURIComponent(hostname())) return false;
   // The number of this process, in a restarted container for one, was another's before.
   return Number(pid) === process.pid || !isAlive(Number(pid));
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return !isErrno(error, 'ESRCH');
-  }
 }
 
 /** Makes what was renamed into a directory survive a loss of power. */
