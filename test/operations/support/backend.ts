@@ -142,7 +142,9 @@ export function withPrincipal(caller: Caller, changes: Partial<Principal>): Call
 }
 
 const REQUEST_ID = 'request-1';
-const PATIENT: OperationOptions = { waitSeconds: 25, idempotencyKey: null };
+const DEFAULTS: OperationOptions = { waitSeconds: 25, idempotencyKey: null };
+/** Longer than anything takes, however busy the machine. */
+const PATIENCE_MS = 300_000;
 
 /** Exports a state and waits for the end, unless the options say otherwise. Refusals are thrown. */
 export async function runExport(
@@ -152,7 +154,8 @@ export async function runExport(
   options: Partial<OperationOptions> = {},
 ): Promise<OperationRecord> {
   const request = { caller, requestId: REQUEST_ID };
-  const { id } = await exportStateArchive(services, request, label, { ...PATIENT, ...options });
+  const { id } = await exportStateArchive(services, request, label, { ...DEFAULTS, ...options });
+  if (options.waitSeconds === undefined) await services.runner.wait(id, PATIENCE_MS);
   return operationOf({ services }, caller, id);
 }
 
@@ -179,7 +182,7 @@ export async function runImport(
     .digest('hex');
   const file = { path: staged, sha256, fileName: 'upload.klstate' };
   const { id } = await importStateArchive(services, { caller, requestId: REQUEST_ID }, file, {
-    ...PATIENT,
+    ...DEFAULTS,
     label: null,
     onConflict: { kind: 'REFUSE' },
     allowSharedLineage: false,
@@ -187,6 +190,7 @@ export async function runImport(
     expectedSha256: null,
     ...input,
   });
+  if (input.waitSeconds === undefined) await services.runner.wait(id, PATIENCE_MS);
   return operationOf({ services }, caller, id);
 }
 
