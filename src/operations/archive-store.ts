@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { mkdir, open, readdir, rename, rm, stat, utimes } from 'node:fs/promises';
 import { hostname } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { ARCHIVE_FILE_EXTENSION } from '../archive/format.ts';
 import { isErrno } from '../base/errno.ts';
@@ -117,7 +117,7 @@ async function ageOf(path: string): Promise<number | null> {
 
 /** Whether a directory belonged to a process of this machine that has ended. Of another machine nobody can tell. */
 function isOfGoneProcess(path: string): boolean {
-  const [, pid, host] = /(\d+)@([^/\\@]+)@[0-9a-f-]{36}$/.exec(path) ?? [];
+  const [, pid, host] = /^(\d+)@([^@]+)@[0-9a-f-]{36}$/.exec(basename(path)) ?? [];
   if (pid === undefined || host !== encodeURIComponent(hostname())) return false;
   // The number of this process, in a restarted container for one, was another's before.
   return Number(pid) === process.pid || !isAlive(Number(pid));
