@@ -215,7 +215,7 @@ export type State = {
 export type StateArchive = {
   __typename?: 'StateArchive';
   /** When the state was created. */
-  createdAt: Scalars['DateTime']['output'];
+  createdAt: Maybe<Scalars['DateTime']['output']>;
   /** The public id of the environment the state belongs to. */
   environmentId: Scalars['ID']['output'];
   /** The state's id in Kilolock. */
@@ -235,7 +235,7 @@ export type StateArchive = {
   /** Every tag, in order of name. */
   tags: Maybe<Array<StateArchiveTag>>;
   /** When a version was last written or the lifecycle status last changed. */
-  updatedAt: Scalars['DateTime']['output'];
+  updatedAt: Maybe<Scalars['DateTime']['output']>;
   /** One version, by serial or by tag: give exactly one of the two. Null when there is no such version. */
   version: Maybe<StateArchiveVersion>;
   /** The versions, newest serial first. */
@@ -607,7 +607,7 @@ export type StateArchiveTag = {
   /** Who set it. */
   actor: Scalars['String']['output'];
   /** When it was first set. */
-  createdAt: Scalars['DateTime']['output'];
+  createdAt: Maybe<Scalars['DateTime']['output']>;
   /** What it is for; null and "" are distinct. */
   description: Maybe<Scalars['String']['output']>;
   /** The tag, case-sensitive. */
@@ -615,7 +615,7 @@ export type StateArchiveTag = {
   /** The serial of the version it names. */
   serial: Scalars['BigInt']['output'];
   /** When it was last moved. */
-  updatedAt: Scalars['DateTime']['output'];
+  updatedAt: Maybe<Scalars['DateTime']['output']>;
 };
 
 /** A problem for the caller to fix, or why an operation failed. */
@@ -635,7 +635,7 @@ export type StateArchiveVersion = {
   /** What changed since the previous version, by serial. */
   changes: Maybe<StateArchiveChanges>;
   /** When it was written. */
-  createdAt: Scalars['DateTime']['output'];
+  createdAt: Maybe<Scalars['DateTime']['output']>;
   /** Who wrote it, according to the writer; null and "" are distinct. */
   createdBy: Maybe<Scalars['String']['output']>;
   /** The version's id in Kilolock. */
@@ -1026,7 +1026,7 @@ export type StateResolvers<ContextType = GraphqlContext, ParentType extends Reso
 
 export type StateArchiveResolvers<ContextType = GraphqlContext, ParentType extends ResolversParentTypes['StateArchive'] = ResolversParentTypes['StateArchive'], FederationReferenceType extends FederationReferenceTypes['StateArchive'] = FederationReferenceTypes['StateArchive']> = {
   __resolveReference?: ReferenceResolver<Maybe<ResolversTypes['StateArchive']> | FederationReferenceType, FederationReferenceType, ContextType>;
-  createdAt?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  createdAt?: Resolver<Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
   environmentId?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   lifecycleStatus?: Resolver<ResolversTypes['StateLifecycleStatus'], ParentType, ContextType>;
@@ -1036,7 +1036,7 @@ export type StateArchiveResolvers<ContextType = GraphqlContext, ParentType exten
   operations?: Resolver<Maybe<ResolversTypes['StateArchiveOperationConnection']>, ParentType, ContextType, RequireFields<StateArchiveOperationsArgs, 'first'>>;
   status?: Resolver<ResolversTypes['StateArchiveStatus'], ParentType, ContextType>;
   tags?: Resolver<Maybe<Array<ResolversTypes['StateArchiveTag']>>, ParentType, ContextType>;
-  updatedAt?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  updatedAt?: Resolver<Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
   version?: Resolver<Maybe<ResolversTypes['StateArchiveVersion']>, ParentType, ContextType, Partial<StateArchiveVersionArgs>>;
   versions?: Resolver<Maybe<ResolversTypes['StateArchiveVersionConnection']>, ParentType, ContextType, RequireFields<StateArchiveVersionsArgs, 'first'>>;
   workspaceId?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
@@ -1154,11 +1154,11 @@ export type StateArchiveStatusResolvers<ContextType = GraphqlContext, ParentType
 
 export type StateArchiveTagResolvers<ContextType = GraphqlContext, ParentType extends ResolversParentTypes['StateArchiveTag'] = ResolversParentTypes['StateArchiveTag']> = {
   actor?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
-  createdAt?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  createdAt?: Resolver<Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
   description?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
   name?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   serial?: Resolver<ResolversTypes['BigInt'], ParentType, ContextType>;
-  updatedAt?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  updatedAt?: Resolver<Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
 };
 
 export type StateArchiveUserErrorResolvers<ContextType = GraphqlContext, ParentType extends ResolversParentTypes['StateArchiveUserError'] = ResolversParentTypes['StateArchiveUserError']> = {
@@ -1169,7 +1169,7 @@ export type StateArchiveUserErrorResolvers<ContextType = GraphqlContext, ParentT
 
 export type StateArchiveVersionResolvers<ContextType = GraphqlContext, ParentType extends ResolversParentTypes['StateArchiveVersion'] = ResolversParentTypes['StateArchiveVersion']> = {
   changes?: Resolver<Maybe<ResolversTypes['StateArchiveChanges']>, ParentType, ContextType>;
-  createdAt?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  createdAt?: Resolver<Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
   createdBy?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   isCurrent?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;

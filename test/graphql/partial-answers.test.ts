@@ -43,4 +43,23 @@ describe('a field that fails takes nothing with it', () => {
       'stateArchive.operations: BAD_USER_INPUT',
     ]);
   });
+
+  test('in a list, where a row holds a time that no RFC 3339 can say', async () => {
+    await postHistory(service.database, null, 'prod/timeless', [{}]);
+    await service.database.pool.query(
+      `update states set created_at = 'infinity' where name = 'prod/timeless'`,
+    );
+    const { data, denials } = await service.ask(
+      '{ stateArchives(filter: { namePrefix: "prod/" }) { nodes { name createdAt updatedAt } } }',
+    );
+    expect(data).toEqual({
+      stateArchives: {
+        nodes: [
+          { name: 'prod/network', createdAt: expect.any(String), updatedAt: expect.any(String) },
+          { name: 'prod/timeless', createdAt: null, updatedAt: expect.any(String) },
+        ],
+      },
+    });
+    expect(denials).toEqual(['stateArchives.nodes.1.createdAt: HISTORY_INCONSISTENT']);
+  });
 });

@@ -51,7 +51,7 @@ describe('a breaking change is named', () => {
   test.each([
     [
       'a field that is gone',
-      / {2}"When the state was created\."\n {2}createdAt: DateTime!\n/,
+      / {2}"When the state was created\."\n {2}createdAt: DateTime\n/,
       '',
       'StateArchive.createdAt was removed.',
     ],
