@@ -68,14 +68,14 @@ const NAMED: Named = {
   deadEnds: new Set(['StateArchiveStatus.lastExport']),
 };
 
-function pathsTo(coordinate: string): AccessPath[] {
+function pathsTo(coordinate: string, besides: readonly string[] = []): AccessPath[] {
   const [typeName = '', fieldName = ''] = coordinate.split('.');
   // Only an operation that failed has an error, and the import that made a state is none that did.
   const deadEnds =
     typeName === 'StateArchiveUserError'
       ? new Set([...NAMED.deadEnds, 'StateArchiveStatus.lastImport'])
       : NAMED.deadEnds;
-  return accessPaths(schema, SDL, typeName, fieldName, { ...NAMED, deadEnds });
+  return accessPaths(schema, SDL, typeName, fieldName, { ...NAMED, deadEnds }, besides);
 }
 
 /** What one can name: what is there, or what is not. */
@@ -245,7 +245,7 @@ function take(who: string, path: AccessPath, named: Target): Promise<GraphqlAnsw
   return askAs(who, text, Object.fromEntries(variables), file);
 }
 
-/** Whether the answer holds the field's object, and of a field of a root its value. Each object of it has one field. */
+/** Whether the answer holds the field's object, and of a field of a root its value. Each object above it has one field. */
 function reaches({ data }: GraphqlAnswer<unknown>, { steps }: AccessPath): boolean {
   const fields = steps.filter(({ coordinate }) => coordinate.includes('.'));
   const isOfEntity = fields.length < steps.length;
@@ -266,6 +266,13 @@ function secretsIn(text: string): string[] {
   return secrets.filter((secret) => text.includes(secret));
 }
 
+/** The fields that are asked for together: those of one type, and each of a root by itself. */
+const TOGETHER = [
+  ...Map.groupBy(COORDINATES, (coordinate) =>
+    /^(Query|Mutation)\./.test(coordinate) ? coordinate : coordinate.split('.')[0],
+  ).values(),
+];
+
 interface Measured {
   readonly paths: number;
   /** In how many of the paths each caller was given something. */
@@ -277,8 +284,12 @@ interface Measured {
 /** What `measure` found, to be printed. */
 const measured = new Map<string, Measured>();
 
-async function measure(coordinate: string): Promise<Measured> {
-  const paths = pathsTo(coordinate);
+async function measure(coordinates: readonly [string, ...string[]]): Promise<Measured> {
+  const [first, ...others] = coordinates;
+  const paths = pathsTo(
+    first,
+    others.map((coordinate) => coordinate.split('.')[1] ?? ''),
+  );
   const reached: Record<string, number> = {};
   const problems: unknown[] = [];
   const count = (who: string, isReached: boolean) => {
@@ -300,15 +311,15 @@ async function measure(coordinate: string): Promise<Measured> {
     );
   }
   const result = { paths: paths.length, reached, problems };
-  measured.set(coordinate, result);
+  for (const coordinate of coordinates) measured.set(coordinate, result);
   return result;
 }
 
-describe('a field of a row', () => {
-  test.each(COORDINATES)(
-    '%s is reached by the row’s own environment, and is to strangers what a row that does not exist is, by every path',
-    async (coordinate) => {
-      const { paths, reached, problems } = await measure(coordinate);
+describe('the fields of a row', () => {
+  test.each(TOGETHER.map((coordinates) => [coordinates.join(', '), coordinates] as const))(
+    '%s are reached by the row’s own environment, and are to strangers what those of a row that does not exist are, by every path',
+    async (_names, [first = '', ...others]) => {
+      const { paths, reached, problems } = await measure([first, ...others]);
       expect(problems).toEqual([]);
       expect(paths).toBeGreaterThanOrEqual(3);
       expect(reached).toEqual({
@@ -358,7 +369,7 @@ test('the row matrix is printed in docs/authorization.md (UPDATE_DOCS=1 rewrites
   const columns = ['right', ...STRANGERS.map(({ name }) => name)];
   const rows: string[] = [];
   for (const coordinate of COORDINATES) {
-    const { paths, reached } = measured.get(coordinate) ?? (await measure(coordinate));
+    const { paths, reached } = measured.get(coordinate) ?? (await measure([coordinate]));
     const cells = columns.map((column) => {
       const count = reached[column] ?? 0;
       return count === 0 ? 'nothing' : count === paths ? 'yes' : `${count} of ${paths}`;

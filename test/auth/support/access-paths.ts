@@ -51,6 +51,8 @@ const NOTHING_NAMED: Named = { texts: {}, variables: {}, deadEnds: new Set() };
 /**
  * Every way to reach a field: the shortest from a root and from each entity by each of its keys, and the first of these
  * under aliases and through fragments. Read from the SDL, not from what enforces it.
+ *
+ * @param besides other fields of the type, to be asked for in the same object.
  */
 export function accessPaths(
   schema: GraphQLSchema,
@@ -58,6 +60,7 @@ export function accessPaths(
   typeName: string,
   fieldName: string,
   named = NOTHING_NAMED,
+  besides: readonly string[] = [],
 ): AccessPath[] {
   const definitions = new Map(
     sdl.definitions.flatMap((node) =>
@@ -77,7 +80,7 @@ export function accessPaths(
     const path = (name: string, style: Style): AccessPath => ({
       name,
       steps,
-      document: parse(queryText(schema, start, fields, style, named)),
+      document: parse(queryText(schema, start, fields, style, named, besides)),
     });
     const isFirst = paths.length === 0;
     if (start.kind === 'entity')
@@ -163,12 +166,18 @@ function queryText(
   fields: readonly string[],
   style: Style,
   named: Named,
+  besides: readonly string[],
 ): string {
   let fragments = '';
+  const [typeName = ''] = fields.at(-1)?.split('.') ?? [];
+  const siblings = besides
+    .map((name) => `${typeName}.${name}`)
+    .map((coordinate) => ` ${fieldText(schema, coordinate, named)}${leafSelection(schema, coordinate)}`)
+    .join('');
   // From the innermost field outwards.
   const selection = fields.reduceRight(
     (inner, coordinate, index) => {
-      const text = `${style === 'alias' ? `a${index}: ` : ''}${fieldText(schema, coordinate, named)}${inner}`;
+      const text = `${style === 'alias' ? `a${index}: ` : ''}${fieldText(schema, coordinate, named)}${inner}${index === fields.length - 1 ? siblings : ''}`;
       if (style !== 'fragment') return `{ ${text} }`;
       fragments += ` fragment F${index} on ${coordinate.split('.')[0]} { ... { ${text} } }`;
       return `{ ...F${index} }`;
