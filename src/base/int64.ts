@@ -6,7 +6,7 @@ export function isInt64(value: bigint): boolean {
   return BigInt.asIntN(64, value) === value;
 }
 
-/** The integer a decimal text stands for; null when it is not one of 64 bits, written without leading zeros. */
+/** The integer a decimal text stands for; null when it is not one of 64 bits, written without leading zeros. "-0" is 0, as to Go. */
 export function parseInt64(text: string): bigint | null {
   if (!/^-?(0|[1-9]\d{0,18})$/.test(text)) return null;
   const value = BigInt(text);

@@ -19,7 +19,9 @@ function literalOf(name: string, node: ValueNode): string {
 
 function parseBigInt(text: string, node: ValueNode | null = null): bigint {
   const value = parseInt64(text);
-  if (value === null) throw badUserInput('BigInt is a 64-bit integer as a decimal string.', node);
+  // "-0" is another spelling of a number that has one.
+  if (value === null || String(value) !== text)
+    throw badUserInput('BigInt is a 64-bit integer as a decimal string.', node);
   return value;
 }
 
