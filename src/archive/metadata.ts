@@ -2,7 +2,14 @@ import { z } from 'zod';
 import { spanFault, tagNameFault } from './consistency.ts';
 import { ArchiveError, quoted } from './errors.ts';
 import { count, eventKind, name, payload, serial, sha256, text, time, uuid } from './fields.ts';
-import { ARCHIVE_FORMAT, type ArchiveLimits, MEMBER, SUPPORTED_FEATURES } from './format.ts';
+import {
+  ARCHIVE_FORMAT,
+  type ArchiveLimits,
+  MEMBER,
+  MIN_ZSTD_WINDOW_LOG,
+  SUPPORTED_FEATURES,
+  ZSTD_WINDOW_LOG,
+} from './format.ts';
 import type {
   ArchiveCounts,
   ArchivedEvent,
@@ -95,6 +102,8 @@ const manifestSchema = z.object({
   state: stateSchema,
   counts: z.object(countFields),
   versions: z.array(versionSchema),
+  raw_state_text: z.enum(['jsonb']).optional(),
+  zstd_window_log: z.int().min(MIN_ZSTD_WINDOW_LOG).max(ZSTD_WINDOW_LOG).optional(),
 });
 const tagSchema = z.object(tagFields);
 const tagsSchema = z.object({ tags: z.array(tagSchema) });
@@ -117,9 +126,11 @@ export function encodeManifest(manifest: ArchiveManifest): Uint8Array {
   return prettyJson({
     archive_format: ARCHIVE_FORMAT,
     counts: encodeCounts(manifest.counts),
+    raw_state_text: manifest.rawStateText ?? undefined,
     required_features: manifest.requiredFeatures,
     state: encodeState(manifest.state),
     versions: manifest.versions.map(encodeVersion),
+    zstd_window_log: manifest.zstdWindowLog ?? undefined,
   });
 }
 
@@ -329,6 +340,8 @@ export function decodeManifest(bytes: Uint8Array, limits: ArchiveLimits): Decode
         createdBy: version.created_by,
       })),
       requiredFeatures: manifest.required_features,
+      rawStateText: manifest.raw_state_text ?? null,
+      zstdWindowLog: manifest.zstd_window_log ?? null,
     },
     unknownFields:
       unknownFields(json, manifestSchema.shape) +

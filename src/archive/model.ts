@@ -89,6 +89,13 @@ export interface ArchiveManifest {
   versions: readonly ArchivedVersion[];
   /** Features a reader must know to read this archive rightly. */
   requiredFeatures: readonly string[];
+  /**
+   * `jsonb` when the raw states are the text that PostgreSQL's jsonb gives out, so that storing them changes no byte; null
+   * when the archive does not say so.
+   */
+  rawStateText: 'jsonb' | null;
+  /** Base-2 logarithm of the zstd window the file was written with, or null when the archive does not say it. */
+  zstdWindowLog: number | null;
 }
 
 /** Contents of `export.json`: the one member that differs between two exports of an unchanged state. */

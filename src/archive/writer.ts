@@ -171,6 +171,8 @@ class TarComposer {
       },
       versions,
       requiredFeatures: [],
+      rawStateText: null,
+      zstdWindowLog: null,
     });
     this.#tags = encodeTags([...tags].sort(byTagName));
     this.#exportRecord = encodeExportRecord(exportRecord);

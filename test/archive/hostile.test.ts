@@ -383,6 +383,11 @@ describe('parts that contradict each other are ARCHIVE_INCONSISTENT', () => {
       manifest({ 'state.created_at': '0000-03-02T10:00:00.000000Z' }),
       /created_at/,
     ],
+    ['raw states in another text', manifest({ raw_state_text: 'json' }), /raw_state_text/],
+    ['raw states in no text', manifest({ raw_state_text: null }), /raw_state_text/],
+    ['a window below any of zstd', manifest({ zstd_window_log: 9 }), /zstd_window_log/],
+    ['a window above 128 MiB', manifest({ zstd_window_log: 28 }), /zstd_window_log/],
+    ['half a bit of window', manifest({ zstd_window_log: 20.5 }), /zstd_window_log/],
   ]);
 
   inconsistent('tags.json')([

@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { beforeAll, describe, expect, it } from '@jest/globals';
 import { type ArchiveMember, readArchive, verifyArchive } from '../../src/archive/reader.ts';
 import { buildArchive, collect } from './support/build-archive.ts';
-import { tarOf } from './support/handmade.ts';
+import { summed, takeApart, tarOf, tarred, verdict, withJson, zstd } from './support/handmade.ts';
 import { readMembers } from './support/read-members.ts';
 import { sampleHistory } from './support/sample-history.ts';
 import { temporaryDirectory } from './support/temporary-directory.ts';
@@ -61,6 +61,23 @@ describe('reading an archive', () => {
       await expect(collect(content)).rejects.toThrow(/after the next was asked for/);
     }
     expect(versions).toHaveLength(4);
+  });
+
+  it.each([
+    ['null when the manifest says nothing', {}, { rawStateText: null, zstdWindowLog: null }],
+    [
+      'as the manifest says it',
+      { raw_state_text: 'jsonb', zstd_window_log: 10 },
+      { rawStateText: 'jsonb', zstdWindowLog: 10 },
+    ],
+    ['up to the largest window', { zstd_window_log: 27 }, { rawStateText: null, zstdWindowLog: 27 }],
+  ])('gives how it was written: %s', async (_, fields, expected) => {
+    const members = await takeApart(await readFile(file));
+    const { manifest, warnings } = await verdict(
+      zstd(await tarred(summed(withJson(members, 'manifest.json', fields)))),
+    );
+    expect(manifest).toMatchObject(expected);
+    expect(warnings).toEqual([]);
   });
 
   it('closes the source when the loop is left', async () => {
