@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import { verifyArchive } from '../../src/archive/reader.ts';
 import { writeArchive } from '../../src/archive/writer.ts';
 import { inTransaction } from '../../src/database/connection.ts';
@@ -228,6 +228,76 @@ test('more events and spans than one read takes are all there, in order', async 
   expect(seen.size).toBe(2501);
   expect(addresses.size).toBe(counts.resources);
   expect(counts.resources).toBeGreaterThan(2500);
+});
+
+/** A node of a plan as EXPLAIN tells it in JSON, as far as it matters here. */
+interface PlanNode {
+  readonly 'Node Type': string;
+  readonly Output?: readonly string[];
+  readonly 'Temp Written Blocks': number;
+  readonly Plans?: readonly PlanNode[];
+}
+
+/** The plans of the statements that an export copies from, in their order: each explained as it was sent, and run. */
+async function plansOfExport(stateId: string): Promise<PlanNode[]> {
+  const sent: { text: string; values?: unknown[] }[] = [];
+  await inTransaction(backend.database, 'export', async (session) => {
+    const query = session.client.query.bind(session.client);
+    const watch = jest.spyOn(session.client, 'query').mockImplementation((...call: unknown[]) => {
+      const [statement, values] = call as [string | { text: string }, unknown[] | undefined];
+      const text = typeof statement === 'string' ? statement : statement.text;
+      sent.push({ text, ...(values && { values }) });
+      return Reflect.apply(query, null, call);
+    });
+    const state = (await findStatesById(session.db, caller, [stateId])).get(stateId);
+    if (state === undefined) throw new Error(`There is no state ${stateId}.`);
+    await writeArchive(await openExportSource(session, state, EXPORT_RECORD), inDirectory('plans.klstate'));
+    watch.mockRestore();
+  });
+  return inTransaction(backend.database, 'export', async ({ client }) => {
+    const plans: PlanNode[] = [];
+    for (const { text, values } of sent) {
+      const [, copied] = /^COPY \((.*)\) TO STDOUT/s.exec(text) ?? [];
+      if (copied === undefined) {
+        await client.query(text, values);
+        continue;
+      }
+      const { rows } = await client.query(`explain (analyze, buffers, verbose, format json) ${copied}`);
+      plans.push(JSON.parse(rows[0]['QUERY PLAN'])[0].Plan);
+    }
+    return plans;
+  });
+}
+
+function nodesOf(plan: PlanNode): PlanNode[] {
+  return [plan, ...(plan.Plans ?? []).flatMap(nodesOf)];
+}
+
+test('the server sorts no text, and writes no raw state or payload to its disk', async () => {
+  const { stateId } = await post(backend.database, caller, 'app', documents[0] ?? '');
+  const { pool } = backend.database;
+  // More than a sort holds in memory, each small enough to stand in its row: what no sort may carry along.
+  await pool.query(
+    `insert into state_versions (tenant_id, state_id, serial, raw_state, source)
+     select tenant_id, state_id, n, raw_state || jsonb_build_object('serial', n, 'resources', '[]'::jsonb,
+         'check_results', (select jsonb_agg(md5(n || '.' || k)) from generate_series(1, 40) k)), source
+     from state_versions, generate_series(100, 5099) n where state_id = $1`,
+    [stateId],
+  );
+  await pool.query(
+    `insert into events (tenant_id, state_id, kind, payload, created_at)
+     select tenant_id, id, 'tag.set', (select jsonb_object_agg(k, md5(n || '.' || k)) from generate_series(1, 40) k),
+       now() + n * interval '1 s'
+     from states, generate_series(1, 5000) n where id = $1`,
+    [stateId],
+  );
+  await pool.query('analyze state_versions, events, resources');
+  const plans = await plansOfExport(stateId);
+  expect(plans.map((plan) => plan['Temp Written Blocks'])).toEqual([0, 0, 0]);
+  for (const plan of plans) {
+    const sorted = nodesOf(plan).filter((node) => node['Node Type'] === 'Sort');
+    for (const { Output = [] } of sorted) expect(Output.join()).not.toMatch(/json|raw_state|payload/);
+  }
 });
 
 describe('a history that contradicts itself is not exported, and its preview says why', () => {
