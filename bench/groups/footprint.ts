@@ -1,0 +1,123 @@
+import type { Bench, Group } from '../group.ts';
+import { type HistoryShape, largeVersions, usualHistory } from '../history/shape.ts';
+import { megabytes, verdict } from '../report.ts';
+import { Series } from '../series.ts';
+import { exportArchive, importArchive, listStates, preview } from '../service/jobs.ts';
+import { type BenchService, startBenchService } from '../service/service.ts';
+
+const LONGEST_BLOCK_MS = 50;
+
+interface Job {
+  readonly title: string;
+  readonly shape: HistoryShape;
+  /** The most memory it may take, in bytes; null where no goal says. */
+  readonly goal: number | null;
+  /** Whether the service's database holds the history when it begins. */
+  readonly isThere: boolean;
+  /** @param path an archive of the history; there is none for what is there already. */
+  run(service: BenchService, path: string): Promise<unknown>;
+}
+
+/** How much memory the service takes for each job, and for how long its event loop does nothing else. */
+export const footprint: Group = {
+  name: 'footprint',
+  minutes: { full: 12, quick: 1 },
+  async run(bench) {
+    const usual = usualHistory(bench.quick ? 20 : 200);
+    const long = usualHistory(bench.quick ? 100 : 1000);
+    const megabytesEach = bench.quick ? 20 : 200;
+    const large = largeVersions(1, megabytesEach);
+    const jobs: Job[] = [
+      { title: 'idle', shape: usual, goal: null, isThere: true, run: listStates },
+      {
+        title: `first preview of ${usual.versions} versions`,
+        shape: usual,
+        goal: 300,
+        isThere: true,
+        run: (service) => preview(service, usual.name),
+      },
+      ...jobsOn(`${usual.versions} versions of 1 MB`, usual, 300),
+      ...jobsOn(`${long.versions} versions of 1 MB`, long, 300),
+      ...jobsOn(`one version of ${megabytesEach} MB`, large, 450),
+      {
+        title: 'four exports at once',
+        shape: usual,
+        goal: 600,
+        isThere: true,
+        run: (service) => fourAtOnce(() => exportArchive(service, usual.name)),
+      },
+      {
+        title: 'four imports at once',
+        shape: usual,
+        goal: 600,
+        isThere: false,
+        run: (service, path) => fourAtOnce((turn) => importArchive(service, path, { name: `copy_${turn}` })),
+      },
+    ];
+    const rows: string[][] = [];
+    for (const job of jobs) {
+      bench.tell(job.title);
+      rows.push(await measure(bench, job));
+    }
+    return [
+      {
+        title: 'Memory and event loop',
+        head: ['work', 'time', 'peak RSS', 'goal', '', 'longest block', 'goal', ''],
+        rows,
+        notes: ['Each in a new process, whose peak includes its start.'],
+      },
+    ];
+  },
+};
+
+async function measure(bench: Bench, job: Job): Promise<string[]> {
+  const { histories } = bench;
+  const path = job.isThere ? '' : (await histories.archive(job.shape)).path;
+  const database = job.isThere ? await histories.copy(job.shape) : await histories.empty();
+  const service = await startBenchService(database);
+  const series = new Series();
+  await service.watchEventLoop();
+  await series.time(() => job.run(service, path));
+  const report = await service.report().catch(() => null);
+  await service.stop();
+  await database.drop();
+  if (report === null || series.failure !== null)
+    return [job.title, String(series), '', '', verdict(false), '', '', ''];
+  const { peakMemory, longestBlock } = report;
+  const isWithin = job.goal === null || peakMemory <= job.goal * 1e6;
+  return [
+    job.title,
+    String(series),
+    megabytes(peakMemory),
+    job.goal === null ? '' : `≤ ${job.goal} MB`,
+    job.goal === null ? '' : verdict(isWithin),
+    `${longestBlock.toFixed(0)} ms`,
+    `≤ ${LONGEST_BLOCK_MS} ms`,
+    verdict(longestBlock <= LONGEST_BLOCK_MS),
+  ];
+}
+
+function jobsOn(what: string, shape: HistoryShape, goal: number): Job[] {
+  const on = (work: string): Pick<Job, 'title' | 'shape' | 'goal'> => ({
+    title: `${work}, ${what}`,
+    shape,
+    goal,
+  });
+  return [
+    { ...on('export'), isThere: true, run: (service) => exportArchive(service, shape.name) },
+    {
+      ...on('dry run'),
+      isThere: false,
+      run: (service, path) => importArchive(service, path, { name: shape.name, dryRun: true }),
+    },
+    {
+      ...on('import'),
+      isThere: false,
+      run: (service, path) => importArchive(service, path, { name: shape.name }),
+    },
+  ];
+}
+
+function fourAtOnce(work: (turn: number) => Promise<unknown>): Promise<unknown> {
+  return Promise.all([1, 2, 3, 4].map(work));
+}

@@ -1,0 +1,67 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { startBenchServer } from './databases.ts';
+import type { Group } from './group.ts';
+import { footprint } from './groups/footprint.ts';
+import { ratios } from './groups/ratios.ts';
+import { Histories } from './histories.ts';
+import { describeMachine } from './machine.ts';
+import { type Options, readOptions, UsageError } from './options.ts';
+import { markdown } from './report.ts';
+
+/**
+ * @file `npm run bench`: the real service, a PostgreSQL of its own and generated histories, beside what an expert could do with
+ * the database. The report goes to standard output as Markdown, what is being done to standard error.
+ */
+
+const GROUPS: readonly Group[] = [ratios, footprint];
+
+// Without listeners a signal ends the process past its exit handlers, and the server would stay behind.
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1));
+await main();
+
+async function main(): Promise<void> {
+  try {
+    await bench(readOptions(process.argv.slice(2), GROUPS));
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error;
+    process.stderr.write(`${error.message}\n`);
+    process.exitCode = 2;
+  }
+}
+
+async function bench({ groups, quick }: Options): Promise<void> {
+  const minutes = groups.reduce((sum, group) => sum + group.minutes[quick ? 'quick' : 'full'], 0);
+  tell(`${groups.map(({ name }) => name).join(', ')}: about ${minutes} minutes on two cores`);
+  const directory = await mkdtemp(join(tmpdir(), 'state-archive-bench-'));
+  const server = await startBenchServer();
+  try {
+    print(`# Performance${quick ? ', a quick look' : ''}`);
+    print(describeMachine(server));
+    const histories = new Histories(server, directory);
+    for (const group of groups) {
+      const began = performance.now();
+      const tables = await group.run({
+        server,
+        histories,
+        directory,
+        quick,
+        tell: (what) => tell(`${group.name}: ${what}`),
+      });
+      for (const table of tables) print(markdown(table));
+      tell(`${group.name}: took ${((performance.now() - began) / 60_000).toFixed(1)} minutes`);
+    }
+  } finally {
+    await server.stop();
+    await rm(directory, { recursive: true, force: true });
+  }
+}
+
+function print(text: string): void {
+  process.stdout.write(`${text}\n\n`);
+}
+
+function tell(what: string): void {
+  process.stderr.write(`${what}\n`);
+}
