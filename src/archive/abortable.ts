@@ -32,3 +32,19 @@ export async function* abortable<T>(
     else await ended;
   }
 }
+
+/** What `work` comes to, or the signal's reason as soon as that is given: the work is not waited for then. */
+export async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  let interrupt = () => {};
+  const onAbort = () => interrupt();
+  signal.addEventListener('abort', onAbort, { once: true });
+  try {
+    return await new Promise<T>((resolve, reject) => {
+      interrupt = () => reject(signal.reason);
+      work.then(resolve, reject);
+      if (signal.aborted) interrupt();
+    });
+  } finally {
+    signal.removeEventListener('abort', onAbort);
+  }
+}

@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto';
-import { createReadStream } from 'node:fs';
-import { abortable } from './abortable.ts';
+import { type FileOptions, readArchiveFile } from './archive-file.ts';
 import { Consistency } from './consistency.ts';
 import { openContainer } from './container.ts';
 import { ArchiveError } from './errors.ts';
@@ -33,9 +32,6 @@ import type {
   VersionDigest,
 } from './model.ts';
 import { checkSums } from './sums.ts';
-
-/** Size of the pieces a file is read in. */
-const FILE_CHUNK_BYTES = 64 * 1024;
 
 /** Something a person should know of an archive that is nevertheless valid. */
 export interface ArchiveWarning {
@@ -227,28 +223,24 @@ async function nameDamage(
 }
 
 /** How {@link verifyArchive} reads. */
-export interface VerifyOptions {
+export interface VerifyOptions extends FileOptions {
   /** {@link DEFAULT_ARCHIVE_LIMITS} unless given. */
   limits?: ArchiveLimits | undefined;
-  /** Stops the reading; the promise rejects with the signal's reason. */
-  signal?: AbortSignal | undefined;
 }
 
 /**
  * Reads the archive at `path` to its end and says what it is.
  *
- * @throws ArchiveError with the code that says what is wrong; errors of the file system come out unchanged.
+ * @throws ArchiveError with the code that says what is wrong; errors of the file system, and of `grown`, come out unchanged.
  */
-export async function verifyArchive(path: string, options: VerifyOptions = {}): Promise<VerifiedArchive> {
-  const file = createReadStream(path, { highWaterMark: FILE_CHUNK_BYTES });
-  await using members = readArchive(abortable(file, options.signal), options.limits);
-  try {
-    for (;;) {
-      const next = await members.next();
-      if (next.done) return next.value;
-    }
-  } finally {
-    file.destroy();
+export async function verifyArchive(
+  path: string,
+  { limits, ...options }: VerifyOptions = {},
+): Promise<VerifiedArchive> {
+  await using members = readArchive(readArchiveFile(path, options), limits);
+  for (;;) {
+    const next = await members.next();
+    if (next.done) return next.value;
   }
 }
 

@@ -1,11 +1,10 @@
 import { createHash } from 'node:crypto';
 import { open, rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { abortable } from './abortable.ts';
-import { compressToFile } from './compress.ts';
+import { abortable, unlessAborted } from './abortable.ts';
 import { Consistency } from './consistency.ts';
 import { ArchiveError } from './errors.ts';
-import { DEFAULT_ARCHIVE_LIMITS, MEMBER, versionMemberName } from './format.ts';
+import { DEFAULT_ARCHIVE_LIMITS, MEMBER, versionMemberName, ZSTD_WINDOW_LOG } from './format.ts';
 import { byTagName } from './history-digest.ts';
 import {
   decodeExportRecord,
@@ -28,10 +27,11 @@ import type {
   RawState,
   VersionDigest,
 } from './model.ts';
-import { verifyArchive } from './reader.ts';
+import { type VerifiedArchive, verifyArchive } from './reader.ts';
 import { type Spool, spoolLines } from './spool.ts';
 import { encodeSums } from './sums.ts';
 import { TAR_END, tarHeader, tarPadding } from './tar.ts';
+import { ZstdFile } from './zstd-file.ts';
 
 /** Everything that goes into one archive. */
 export interface ArchiveContents {
@@ -68,30 +68,43 @@ export interface WriteProgress {
   bytes: bigint;
 }
 
-/** How {@link writeArchive} reports, and how it is stopped. */
+/**
+ * Verifies an archive while it is being written, and says what it is, as {@link verifyArchive} does.
+ *
+ * @param path The file: it has no name of its own yet, and may be read as far as `grown` says.
+ * @param grown How many bytes the file has so far, ascending: the newest whenever it is asked for. It ends when the file is
+ *   complete, and throws what the writing failed with.
+ */
+export type ArchiveCheck = (path: string, grown: AsyncIterable<number>) => Promise<VerifiedArchive>;
+
+/** How {@link writeArchive} reports, how it is verified, and how it is stopped. */
 export interface WriteOptions {
   /** Called after each version. */
   onProgress?: ((progress: WriteProgress) => void) | undefined;
-  /** Stops the writing; the promise rejects with the signal's reason. */
+  /** Stops the writing; the promise rejects with the signal's reason. A check with an end of its own has to be told. */
   signal?: AbortSignal | undefined;
+  /** {@link verifyArchive} in this process unless given. When it throws, the writing ends at once with that error. */
+  check?: ArchiveCheck | undefined;
 }
 
 /**
  * Writes an archive to `path` in one pass over its contents. The file is written beside it as `<path>.partial`
- * (mode 0600), read again from the first byte to the last, and renamed once it has been verified and flushed: at
- * `path` there is a whole archive or what was there before. After a failure nothing is left of the attempt.
+ * (mode 0600), read and verified from the first byte to the last while it grows, and renamed once it has been verified
+ * and flushed: at `path` there is a whole archive or what was there before. After a failure nothing is left of the attempt.
  *
  * One writer at a time may write to a path. Equal contents make equal files, byte for byte.
  *
  * @throws ArchiveError when the contents contradict themselves or each other, are beyond
- *   {@link DEFAULT_ARCHIVE_LIMITS}, or the file read back differs from what was written; errors of the sources
- *   and of the file system come out unchanged.
+ *   {@link DEFAULT_ARCHIVE_LIMITS}, or the file read back differs from what was written; errors of the sources, of the
+ *   check and of the file system come out unchanged.
  */
 export async function writeArchive(
   contents: ArchiveContents,
   path: string,
   options: WriteOptions = {},
 ): Promise<WrittenArchive> {
+  const { onProgress, signal } = options;
+  const { check = (file, grown) => verifyArchive(file, { grown, signal }) } = options;
   const partial = `${path}.partial`;
   const spools = { events: `${path}.events.partial`, resources: `${path}.resources.partial` };
   const removeTemporaries = () =>
@@ -100,24 +113,44 @@ export async function writeArchive(
   await removeTemporaries();
   try {
     const { events, resources } = contents;
-    const { signal } = options;
     const eventSpool = await spoolLines(encoded(abortable(events, signal), encodeEvent), spools.events);
     const resourceSpool =
       resources &&
       (await spoolLines(encoded(abortable(resources, signal), encodeResource), spools.resources));
-    const tar = new TarComposer(contents, eventSpool, resourceSpool, options.onProgress);
-    const written = await compressToFile(abortable(tar.bytes(), signal), partial);
-    const verified = await verifyArchive(partial, { signal });
-    if (verified.sha256 !== written.sha256) {
-      throw new ArchiveError('ARCHIVE_CORRUPT', 'the file read back is not the one that was written');
-    }
-    signal?.throwIfAborted();
+    const tar = new TarComposer(contents, eventSpool, resourceSpool, onProgress);
+    const verified = await writeVerified(tar, partial, check, signal);
     await rename(partial, path);
     await flushDirectory(dirname(path));
     const { sha256, sizeBytes, historyDigest, versionDigests, rawBytes, counts } = verified;
     return { sha256, sizeBytes, historyDigest, versionDigests, rawBytes, counts };
   } finally {
     await removeTemporaries();
+  }
+}
+
+/** Writes the file and has it verified behind the writing: what fails first ends the other. */
+async function writeVerified(
+  tar: TarComposer,
+  path: string,
+  check: ArchiveCheck,
+  signal: AbortSignal | undefined,
+): Promise<VerifiedArchive> {
+  const refused = new AbortController();
+  const ending = signal ? AbortSignal.any([signal, refused.signal]) : refused.signal;
+  const file = await ZstdFile.create(path, ZSTD_WINDOW_LOG);
+  try {
+    const checking = check(path, file.growth);
+    checking.catch((error) => refused.abort(error));
+    await tar.writeTo(file, ending);
+    const written = await file.end();
+    const verified = await unlessAborted(checking, ending);
+    if (verified.sha256 !== written.sha256) {
+      throw new ArchiveError('ARCHIVE_CORRUPT', 'the file read back is not the one that was written');
+    }
+    return verified;
+  } catch (error) {
+    await file.abandon(error);
+    throw error;
   }
 }
 
@@ -137,6 +170,8 @@ async function flushDirectory(path: string): Promise<void> {
     await directory.close();
   }
 }
+
+type Content = AsyncIterable<Uint8Array> | Iterable<Uint8Array>;
 
 /** Puts the members into a tar, in their order, each digested for SHA256SUMS on the way. */
 class TarComposer {
@@ -182,29 +217,23 @@ class TarComposer {
     decodeExportRecord(this.#exportRecord, limits);
   }
 
-  async *bytes(): AsyncGenerator<Uint8Array, void, void> {
-    yield* this.#metadata(MEMBER.manifest, this.#manifest);
-    yield* this.#metadata(MEMBER.tags, this.#tags);
-    yield* this.#spooled(MEMBER.events, this.#events);
-    if (this.#resources !== null) yield* this.#spooled(MEMBER.resources, this.#resources);
-    yield* this.#metadata(MEMBER.exportRecord, this.#exportRecord);
-    yield* this.#rawStates();
-    yield* this.#metadata(MEMBER.sums, encodeSums(this.#sums));
-    yield TAR_END;
-  }
-
-  #metadata(name: string, content: Uint8Array): AsyncIterable<Uint8Array> {
-    return this.#member(name, content.length, DEFAULT_ARCHIVE_LIMITS.maxMetadataBytes, [content]);
-  }
-
-  #spooled(name: string, spool: Spool): AsyncIterable<Uint8Array> {
-    return this.#member(name, spool.byteLength, DEFAULT_ARCHIVE_LIMITS.maxMemberBytes, spool.read());
-  }
-
-  async *#rawStates(): AsyncGenerator<Uint8Array, void, void> {
+  /** @param signal Ends the writing with its reason, even while a source keeps it waiting. */
+  async writeTo(file: ZstdFile, signal: AbortSignal): Promise<void> {
+    const { maxMetadataBytes, maxMemberBytes, maxVersionBytes } = DEFAULT_ARCHIVE_LIMITS;
+    const member = (name: string, size: number, limit: number, content: Content) =>
+      unlessAborted(this.#member(file, name, size, limit, content, signal), signal);
+    const metadata = (name: string, content: Uint8Array) =>
+      member(name, content.length, maxMetadataBytes, [content]);
+    await metadata(MEMBER.manifest, this.#manifest);
+    await metadata(MEMBER.tags, this.#tags);
+    await member(MEMBER.events, this.#events.byteLength, maxMemberBytes, this.#events.read());
+    if (this.#resources !== null) {
+      await member(MEMBER.resources, this.#resources.byteLength, maxMemberBytes, this.#resources.read());
+    }
+    await metadata(MEMBER.exportRecord, this.#exportRecord);
     const expected = this.#contents.versions.values();
     const progress: WriteProgress = { versions: 0, bytes: 0n };
-    for await (const { serial, byteLength, content } of this.#contents.rawStates) {
+    for await (const { serial, byteLength, content } of abortable(this.#contents.rawStates, signal)) {
       const version = expected.next().value;
       if (version?.serial !== serial) {
         throw mismatch(
@@ -212,35 +241,41 @@ class TarComposer {
           `came where ${version ? `serial ${version.serial}` : 'no raw state'} was expected`,
         );
       }
-      const { maxVersionBytes } = DEFAULT_ARCHIVE_LIMITS;
-      yield* this.#member(versionMemberName(serial), byteLength, maxVersionBytes, content);
+      await member(versionMemberName(serial), byteLength, maxVersionBytes, content);
       progress.versions += 1;
       progress.bytes += BigInt(byteLength);
       this.#onProgress?.({ ...progress });
     }
     const missing = expected.next().value;
     if (missing) throw mismatch(missing.serial, 'is missing');
+    await metadata(MEMBER.sums, encodeSums(this.#sums));
+    await file.write(TAR_END);
   }
 
-  async *#member(
+  async #member(
+    file: ZstdFile,
     name: string,
     size: number,
     limit: number,
-    content: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
-  ): AsyncGenerator<Uint8Array, void, void> {
+    content: Content,
+    signal: AbortSignal,
+  ): Promise<void> {
     if (size > limit) {
       throw new ArchiveError('ARCHIVE_TOO_LARGE', `${name} has ${size} bytes; the limit is ${limit}`, {
         member: name,
       });
     }
-    yield tarHeader(name, size);
+    await file.write(tarHeader(name, size));
     const hash = createHash('sha256');
     let length = 0;
     for await (const chunk of content) {
+      // Nobody may be waiting for this any more.
+      signal.throwIfAborted();
       length += chunk.length;
       if (length > size) break;
       hash.update(chunk);
-      yield chunk;
+      const full = file.write(chunk);
+      if (full !== undefined) await full;
     }
     if (length !== size) {
       const found = length > size ? 'more' : String(length);
@@ -252,7 +287,7 @@ class TarComposer {
         },
       );
     }
-    yield tarPadding(size);
+    await file.write(tarPadding(size));
     this.#sums.push({ name, sha256: hash.digest('hex') });
   }
 }

@@ -1,9 +1,11 @@
-import { readdir, readFile, stat, writeFile } from 'node:fs/promises';
-import { describe, expect, it } from '@jest/globals';
+import { createCipheriv } from 'node:crypto';
+import { open, readdir, readFile, stat, writeFile } from 'node:fs/promises';
+import { afterEach, describe, expect, it, jest } from '@jest/globals';
+import { readArchiveFile } from '../../src/archive/archive-file.ts';
 import type { ArchivedEvent, RawState } from '../../src/archive/model.ts';
-import { verifyArchive } from '../../src/archive/reader.ts';
+import { readArchive, verifyArchive } from '../../src/archive/reader.ts';
 import { type ArchiveContents, writeArchive } from '../../src/archive/writer.ts';
-import { archiveContents, buildArchive, collect, each } from './support/build-archive.ts';
+import { archiveContents, buildArchive, collect, each, type SampleHistory } from './support/build-archive.ts';
 import { takeApart, tarOf } from './support/handmade.ts';
 import { readMembers } from './support/read-members.ts';
 import { sampleHistory } from './support/sample-history.ts';
@@ -247,6 +249,147 @@ describe('an attempt that fails', () => {
   });
 });
 
+/** Two versions that hardly compress, so that the first is in the file before the second is complete. */
+const large = { versions: [1n, 2n].map((serial) => ({ serial, rawState: `"${noise(serial, 3 << 20)}"` })) };
+
+describe('the verification of an archive', () => {
+  it('goes on while the contents are still coming', async () => {
+    const firstIsRead = Promise.withResolvers<void>();
+    const contents = archiveContents(large);
+    async function* rawStates() {
+      for await (const rawState of contents.rawStates) {
+        const waiting = rawState.serial === 1n ? Promise.resolve() : firstIsRead.promise;
+        yield { ...rawState, content: withPause(rawState.content, 2 << 20, waiting) };
+      }
+    }
+    const read: bigint[] = [];
+    await writeArchive({ ...contents, rawStates: rawStates() }, path('behind.klstate'), {
+      check: async (file, grown) => {
+        await using members = readArchive(readArchiveFile(file, { grown }));
+        for (;;) {
+          const next = await members.next();
+          if (next.done) return next.value;
+          if (next.value.kind !== 'version') continue;
+          await collect(next.value.content);
+          read.push(next.value.version.serial);
+          firstIsRead.resolve();
+        }
+      },
+    });
+    expect(read).toEqual([1n, 2n]);
+    expect(await leftovers('behind')).toEqual(['behind.klstate']);
+  });
+
+  it('is told ascending lengths that the file has, its own at last', async () => {
+    const lengths: number[] = [];
+    const written = await buildArchive(large, path('lengths.klstate'), {
+      check: async (file, grown) => {
+        for await (const length of grown) {
+          expect((await stat(file)).size).toBeGreaterThanOrEqual(length);
+          lengths.push(length);
+        }
+        return verifyArchive(file);
+      },
+    });
+    expect(lengths).toEqual([...new Set(lengths)].sort((a, b) => a - b));
+    expect(lengths.length).toBeGreaterThan(1);
+    expect(BigInt(lengths.at(-1) ?? 0)).toBe(written.sizeBytes);
+  });
+
+  it.each([
+    ['while a source keeps the writing waiting', true],
+    ['when the file is complete', false],
+  ])('ends the writing with its error: %s', async (_, isStuck) => {
+    const refusal = new Error('no such document');
+    const contents = archiveContents(sampleHistory);
+    const rawStates = isStuck ? stuckBehindFirst(sampleHistory) : contents.rawStates;
+    const writing = writeArchive({ ...contents, rawStates }, path('refused.klstate'), {
+      check: async (_, grown) => {
+        if (!isStuck) await collect(grown);
+        throw refusal;
+      },
+    });
+    await expect(writing).rejects.toBe(refusal);
+    expect(await leftovers('refused')).toEqual([]);
+  });
+
+  it('learns why the writing failed', async () => {
+    const learnt = Promise.withResolvers<unknown>();
+    const contents = { ...archiveContents(sampleHistory), rawStates: broken() };
+    const writing = writeArchive(contents, path('learnt.klstate'), {
+      check: async (file, grown) => {
+        const verified = verifyArchive(file, { grown });
+        verified.catch(learnt.resolve);
+        return verified;
+      },
+    });
+    const failure = await writing.catch((error) => error);
+    expect(failure).toMatchObject({ message: 'the database went away' });
+    expect(await learnt.promise).toBe(failure);
+  });
+
+  it.each([
+    ['while the contents are coming', true],
+    ['when the file is complete', false],
+  ])('is not waited for once the signal is given: %s', async (_, isStuck) => {
+    const reason = new Error('the caller left');
+    const abort = new AbortController();
+    const contents = archiveContents(large);
+    const rawStates = isStuck ? stuckBehindFirst(large) : contents.rawStates;
+    const writing = writeArchive({ ...contents, rawStates }, path('endless.klstate'), {
+      signal: abort.signal,
+      check: async (_, grown) => {
+        for await (const length of grown) if (isStuck && length > 0) break;
+        abort.abort(reason);
+        return new Promise(() => {});
+      },
+    });
+    await expect(writing).rejects.toBe(reason);
+    expect(await leftovers('endless')).toEqual([]);
+  });
+
+  it('does not vouch for another file', async () => {
+    await buildArchive(large, path('other.klstate'));
+    const check = () => verifyArchive(path('other.klstate'));
+    await expect(buildArchive(sampleHistory, path('mistaken.klstate'), { check })).rejects.toMatchObject({
+      code: 'ARCHIVE_CORRUPT',
+    });
+    expect(await leftovers('mistaken')).toEqual([]);
+  });
+});
+
+describe('a disk that fails', () => {
+  afterEach(() => {
+    jest.restoreAllMocks();
+  });
+
+  it.each(['read', 'write', 'sync'])('is told as it is, and leaves nothing behind: %s', async (operation) => {
+    const full = Object.assign(new Error('no space left on device'), { code: 'ENOSPC' });
+    const probe = await open(path('probe'), 'w');
+    jest.spyOn(Object.getPrototypeOf(probe), operation).mockRejectedValue(full as never);
+    await expect(buildArchive(large, path(`${operation}.klstate`))).rejects.toBe(full);
+    expect(await leftovers(operation)).toEqual([]);
+    await probe.close();
+  });
+
+  it('is found out when it keeps another byte than it was given', async () => {
+    const probe = await open(path('probe'), 'w');
+    const handles = Object.getPrototypeOf(probe);
+    const write = Reflect.get(handles, 'write');
+    jest.spyOn(handles, 'write').mockImplementation(function (this: unknown, ...call: unknown[]) {
+      const [bytes, ...rest] = call as [Uint8Array];
+      const changed = Buffer.from(bytes);
+      changed[changed.length >> 1] = (changed[changed.length >> 1] ?? 0) ^ 1;
+      return Reflect.apply(write, this, [changed, ...rest]);
+    } as never);
+    await expect(buildArchive(large, path('changed.klstate'))).rejects.toMatchObject({
+      code: 'ARCHIVE_CORRUPT',
+    });
+    expect(await leftovers('changed')).toEqual([]);
+    await probe.close();
+  });
+});
+
 it('sweeps up what a killed attempt left at the same path', async () => {
   for (const part of ['partial', 'events.partial', 'resources.partial']) {
     await writeFile(path(`swept.klstate.${part}`), 'left over');
@@ -261,6 +404,31 @@ async function leftovers(prefix: string): Promise<string[]> {
 
 function rawStatesOf(serials: bigint[]): AsyncIterable<RawState> {
   return each(serials.map((serial) => ({ serial, byteLength: 2, content: each([Buffer.from('{}')]) })));
+}
+
+async function* stuckBehindFirst(history: SampleHistory): AsyncGenerator<RawState, void, void> {
+  for await (const rawState of archiveContents(history).rawStates) {
+    yield rawState;
+    await new Promise(() => {});
+  }
+}
+
+/** The same bytes, and a pause behind so many of them. */
+async function* withPause(
+  source: AsyncIterable<Uint8Array>,
+  length: number,
+  pause: Promise<void>,
+): AsyncGenerator<Uint8Array, void, void> {
+  const bytes = Buffer.concat(await collect(source));
+  yield bytes.subarray(0, length);
+  await pause;
+  yield bytes.subarray(length);
+}
+
+/** Hexadecimal digits without a pattern, the same for the same seed. */
+function noise(seed: bigint, length: number): string {
+  const cipher = createCipheriv('aes-256-ctr', Buffer.alloc(32, String(seed)), Buffer.alloc(16));
+  return cipher.update(Buffer.alloc(length / 2)).toString('hex');
 }
 
 async function* broken(): AsyncGenerator<RawState, void, void> {

@@ -1,0 +1,46 @@
+import { open } from 'node:fs/promises';
+import { abortable } from './abortable.ts';
+
+const CHUNK_BYTES = 64 * 1024;
+
+/** How {@link readArchiveFile} reads. */
+export interface FileOptions {
+  /**
+   * For a file that is still being written: how many bytes it has so far, ascending. Nothing is read beyond that before it
+   * ends, which says that the file is complete.
+   */
+  grown?: AsyncIterable<number> | undefined;
+  /** Stops the reading with its reason. */
+  signal?: AbortSignal | undefined;
+}
+
+/**
+ * The bytes of a file, from the first to the last. Leaving the loop closes it.
+ *
+ * @throws the reason of the signal, what `grown` throws, and errors of the file system.
+ */
+export async function* readArchiveFile(
+  path: string,
+  { grown = noGrowth(), signal }: FileOptions = {},
+): AsyncGenerator<Uint8Array, void, void> {
+  await using file = await open(path);
+  let at = 0;
+  const readUpTo = async (end: number) => {
+    signal?.throwIfAborted();
+    const chunk = Buffer.allocUnsafe(Math.min(end - at, CHUNK_BYTES));
+    const { bytesRead } = await file.read(chunk, 0, chunk.length, at);
+    at += bytesRead;
+    return chunk.subarray(0, bytesRead);
+  };
+  for await (const length of abortable(grown, signal)) {
+    while (at < length) {
+      const chunk = await readUpTo(length);
+      if (chunk.length === 0) return;
+      yield chunk;
+    }
+  }
+  // To its very end: there may be more than was told.
+  for (let chunk = await readUpTo(Infinity); chunk.length > 0; chunk = await readUpTo(Infinity)) yield chunk;
+}
+
+async function* noGrowth(): AsyncGenerator<number, void, void> {}
