@@ -3,14 +3,15 @@ import { ArchiveError } from '../archive/errors.ts';
 import type { ArchivedVersion, ArchiveManifest } from '../archive/model.ts';
 import { clip } from '../base/clip.ts';
 import type { StateDocument } from '../terraform/document.ts';
-import { HistoryProjector, type ProjectedResource, type Projection } from '../terraform/projection.ts';
+import { StateHistoryReader } from '../terraform/history-reader.ts';
+import type { Projection } from '../terraform/projection.ts';
 import type { CarriedSpans } from './carried-spans.ts';
 import { RestoreRefusedError } from './errors.ts';
 import type { WarningCode, WarningCollector } from './report.ts';
 import { SpanAgreement } from './span-agreement.ts';
 import { SpanDerivation } from './span-derivation.ts';
 import type { StorageTrial } from './storage-trial.ts';
-import { type KeptDocument, rawStateOf, readKeptDocument } from './supported-document.ts';
+import { type KeptVersion, rawStateOf, readKeptVersion } from './supported-document.ts';
 
 /** An address in a warning is cut to this many characters. */
 const MAX_ADDRESS = 200;
@@ -21,7 +22,7 @@ export class DocumentChecks {
   readonly #carried: CarriedSpans;
   readonly #warnings: WarningCollector;
   readonly #trial: StorageTrial;
-  readonly #projector = new HistoryProjector('terraform');
+  readonly #reader = new StateHistoryReader('terraform');
   readonly #derivation: SpanDerivation;
   readonly #agreement: SpanAgreement;
   readonly #normalised = new Map<bigint, string>();
@@ -84,30 +85,26 @@ export class DocumentChecks {
    *   none. After a refusal nothing more can be checked.
    */
   async check({ serial }: ArchivedVersion, bytes: Buffer): Promise<RestoreRefusedError | null> {
-    let kept: KeptDocument;
+    let kept: KeptVersion;
     try {
-      kept = readKeptDocument(serial, bytes);
+      kept = readKeptVersion(serial, bytes, this.#reader);
     } catch (error) {
       if (error instanceof RestoreRefusedError) return error;
       throw error;
     }
-    const { document } = kept;
+    const { document, projection } = kept;
     if (kept.isNormalised) {
       this.#normalised.set(serial, createHash('sha256').update(document.bytes).digest('hex'));
     }
     if (document.hasFoldedOutputs) this.#foldedOutputs.push(serial);
-    const projection = this.#projector.project(document);
-    const { resources } = projection;
-    const refusal = await this.#trial.refusalOf(rawStateOf(serial), document, resources.values());
+    const refusal = await this.#trial.refusalOf(rawStateOf(serial), document, projection);
     if (refusal !== null) return refusal;
-    this.#derivation.apply(serial, resources);
-    await this.#compareWithCarried(serial, resources);
+    this.#derivation.apply(serial, projection);
+    await this.#compareWithCarried(serial, projection);
     this.#outputs += document.outputCount;
     const { currentSerial } = this.#manifest.state;
     if (serial > currentSerial) this.#afterCurrent += 1;
-    if (serial === currentSerial) {
-      for (const { mode } of document.instances()) if (mode === 'managed') this.#managedInstances += 1;
-    }
+    if (serial === currentSerial) this.#managedInstances = document.managedInstances;
     this.#warnOf(serial, document, projection);
     return null;
   }
@@ -146,17 +143,14 @@ export class DocumentChecks {
     }
   }
 
-  async #compareWithCarried(
-    serial: bigint,
-    resources: ReadonlyMap<string, ProjectedResource>,
-  ): Promise<void> {
+  async #compareWithCarried(serial: bigint, projection: Projection): Promise<void> {
     if (this.#agreement.disagreement !== null) return;
     try {
       const { begun, passedOver } = await this.#carried.take(serial);
       if (passedOver > 0) {
         this.#agreement.disagree(`${passedOver} spans before serial ${serial} begin at no version`);
       }
-      this.#agreement.check(serial, begun, resources);
+      this.#agreement.check(serial, begun, projection);
     } catch (error) {
       // The reading of the versions comes upon the same fault, and knows best how to name it.
       if (!(error instanceof ArchiveError)) throw error;

@@ -1,4 +1,5 @@
 import { type Kysely, sql } from 'kysely';
+import { present } from '../base/invariant.ts';
 import {
   type DatabaseSession,
   inTransaction,
@@ -11,7 +12,7 @@ import { possibleNames, StateAmbiguousError, selectStates } from '../history/nam
 import { findLockHolders } from '../history/versions.ts';
 import { DEFAULT_STATE_DOCUMENT_LIMITS, type StateDocument } from '../terraform/document.ts';
 import { ResourceLifecycle } from '../terraform/lifecycle.ts';
-import { type ProjectedResource, type Projection, projectResources } from '../terraform/projection.ts';
+import { type Projection, projectResources } from '../terraform/projection.ts';
 import { type Destination, hasArchivedNamesake, lockPolicyIn } from './destination.ts';
 import { RestoreRefusedError } from './errors.ts';
 import { insertOutputRows } from './outputs.ts';
@@ -63,13 +64,13 @@ export async function appendSnapshot(
   // Kilolock itself takes numbers as PostgreSQL does.
   const limits = { ...DEFAULT_STATE_DOCUMENT_LIMITS, maxExpandedDigits: Number.POSITIVE_INFINITY };
   const document = readSupportedDocument(snapshot.document, 'This document', limits);
-  const { resources } = projectResources(document, 'as-written');
+  const projection = projectResources(document, 'as-written');
   const trial = new StorageTrial(database, destination.namespace.tenantId);
-  const refusal = await trial.refusalOf('This document', document, resources.values());
+  const refusal = await trial.refusalOf('This document', document, projection);
   if (refusal !== null) throw refusal;
   try {
     return await inTransaction(database, 'restore', (session) =>
-      append(session, destination, snapshot, { document, resources }, once),
+      append(session, destination, snapshot, { document, projection }, once),
     );
   } catch (error) {
     if (!isUnstorableValue(error)) throw error;
@@ -81,17 +82,16 @@ async function append(
   session: DatabaseSession,
   destination: Destination,
   snapshot: Snapshot,
-  { document, resources }: Pick<Projection, 'resources'> & { readonly document: StateDocument },
+  { document, projection }: { readonly document: StateDocument; readonly projection: Projection },
   once: OnceOnly | null,
 ): Promise<AppendedVersion> {
   const { db } = session;
   const earlier = await once?.claim(db);
   if (earlier) return earlier;
   const state = await lockStateRow(db, destination, document);
-  const managed = [...document.instances()].filter(({ mode }) => mode === 'managed').length;
-  await refuseOverQuota(db, destination.namespace, managed, state.id);
+  await refuseOverQuota(db, destination.namespace, document.managedInstances, state.id);
   const version = await insertVersion(db, destination, state.id, document, snapshot);
-  await projectVersion(session, destination, state.id, version, resources);
+  await projectVersion(session, destination, state.id, version, projection);
   await insertOutputRows(session, destination.namespace.tenantId, [
     { versionId: version.id, outputs: document.outputs() },
   ]);
@@ -214,7 +214,7 @@ async function projectVersion(
   { namespace }: Destination,
   stateId: string,
   version: InsertedVersion,
-  resources: ReadonlyMap<string, ProjectedResource>,
+  projection: Projection,
 ): Promise<void> {
   const { db } = session;
   const open = await db
@@ -224,7 +224,7 @@ async function projectVersion(
     .select(['address', 'attributes_hash as hash'])
     .execute();
   const lifecycle = new ResourceLifecycle(open.map((row) => [row.address, row.hash] as const));
-  const { opened, closed } = lifecycle.apply(version.serial, resources);
+  const { opened, closed } = lifecycle.apply(version.serial, projection);
   if (closed.length > 0) {
     await db
       .updateTable('resources')
@@ -237,8 +237,8 @@ async function projectVersion(
   await insertResourceRows(
     session,
     { tenantId: namespace.tenantId, stateId },
-    opened.map((resource) => ({
-      resource,
+    opened.map(({ address }) => ({
+      resource: present(projection.row(address), 'what was opened is in the document'),
       createSerial: version.serial,
       deleteSerial: null,
       createdAt: version.createdAt,

@@ -1,5 +1,5 @@
 import type { ArchivedResource } from '../archive/model.ts';
-import type { ProjectedResource } from '../terraform/projection.ts';
+import type { ResourceSummary, ResourcesByAddress } from '../terraform/projection.ts';
 
 /**
  * Whether the resource spans an archive carries agree with its raw states: whether each version holds, by address and
@@ -32,11 +32,7 @@ export class SpanAgreement {
   }
 
   /** Compares the next version, in serial order, with the spans that begin at it. */
-  check(
-    serial: bigint,
-    begun: readonly ArchivedResource[],
-    resources: ReadonlyMap<string, ProjectedResource>,
-  ): void {
+  check(serial: bigint, begun: readonly ArchivedResource[], resources: ResourcesByAddress): void {
     if (this.#disagreement !== null) return;
     for (const span of this.#alive) {
       if (span.deleteSerial !== null && span.deleteSerial <= serial) this.#alive.delete(span);
@@ -50,7 +46,7 @@ export class SpanAgreement {
     this.#disagreement ??= why;
   }
 
-  #begin(serial: bigint, span: ArchivedResource, resource: ProjectedResource | undefined): void {
+  #begin(serial: bigint, span: ArchivedResource, resource: ResourceSummary | undefined): void {
     if (resource === undefined) {
       this.disagree(`a span begins at serial ${serial} for an address that version does not hold`);
       return;
@@ -67,7 +63,7 @@ export class SpanAgreement {
     this.#alive.add({ address, deleteSerial, content: resource.attributesHash });
   }
 
-  #compare(serial: bigint, resources: ReadonlyMap<string, ProjectedResource>): void {
+  #compare(serial: bigint, resources: ResourcesByAddress): void {
     const covered = new Set<string>();
     for (const { address, content } of this.#alive) {
       if (resources.get(address)?.attributesHash === content) {
@@ -90,7 +86,7 @@ export class SpanAgreement {
   }
 
   /** The rows left open have to be those of the current version; beyond it they stand for that one alone. */
-  #compareOpen(resources: ReadonlyMap<string, ProjectedResource>): void {
+  #compareOpen(resources: ResourcesByAddress): void {
     const open = [...this.#alive].filter(({ deleteSerial }) => deleteSerial === null);
     if (open.length !== resources.size) {
       this.disagree(

@@ -1,5 +1,5 @@
 import { ResourceLifecycle } from '../terraform/lifecycle.ts';
-import type { ProjectedResource } from '../terraform/projection.ts';
+import type { ResourcesByAddress } from '../terraform/projection.ts';
 
 /**
  * Derives the resource spans of a history so that the rows left open are those of its current version, wherever that
@@ -27,7 +27,7 @@ export class SpanDerivation {
   }
 
   /** Takes the next version, in serial order. */
-  apply(serial: bigint, resources: ReadonlyMap<string, ProjectedResource>): void {
+  apply(serial: bigint, resources: ResourcesByAddress): void {
     this.#lastSerial = serial;
     if (serial > this.#currentSerial) {
       const differing = [...resources].filter(
@@ -71,7 +71,7 @@ class Line {
   readonly #ends = new Map<string, Map<bigint, bigint>>();
   count = 0;
 
-  apply(serial: bigint, resources: ReadonlyMap<string, ProjectedResource>): void {
+  apply(serial: bigint, resources: ResourcesByAddress): void {
     const { opened, closed } = this.#lifecycle.apply(serial, resources);
     for (const address of closed) this.#close(address, serial);
     for (const { address } of opened) this.#openSince.set(address, serial);

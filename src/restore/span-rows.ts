@@ -1,6 +1,6 @@
 import type { ArchivedVersion } from '../archive/model.ts';
 import type { StateDocument } from '../terraform/document.ts';
-import { HistoryProjector } from '../terraform/projection.ts';
+import { projectResources } from '../terraform/projection.ts';
 import { CarriedSpans } from './carried-spans.ts';
 import type { RestorePlan } from './plan.ts';
 import type { ResourceRow } from './resource-rows.ts';
@@ -32,15 +32,14 @@ export function spansOf(plan: RestorePlan): SpanRows {
 
 function carriedRows({ request }: RestorePlan): SpanRows {
   const carried = new CarriedSpans(request);
-  const projector = new HistoryProjector('as-written');
   return {
     async begunAt({ serial }, document) {
       const { begun } = await carried.take(serial);
       if (begun.length === 0) return [];
       const spans = new Map(begun.map((span) => [span.address, span]));
-      const { resources } = projector.project(document, spans);
+      const projection = projectResources(document, 'as-written', spans);
       return begun.flatMap((span) => {
-        const resource = resources.get(span.address);
+        const resource = projection.row(span.address);
         if (resource === undefined) return [];
         const { attributesHash, schemaVersion, createSerial, deleteSerial, createdAt } = span;
         return {
@@ -56,13 +55,12 @@ function carriedRows({ request }: RestorePlan): SpanRows {
 }
 
 function derivedRows(spans: SpanDerivation): SpanRows {
-  const projector = new HistoryProjector('terraform');
   return {
     async begunAt({ serial, createdAt }, document) {
-      const { resources } = projector.project(document, {
+      const projection = projectResources(document, 'terraform', {
         has: (address) => spans.beginsAt(address, serial),
       });
-      return [...resources.values()].map((resource) => ({
+      return Array.from(projection.rows(), (resource) => ({
         resource,
         createSerial: serial,
         deleteSerial: spans.endOf(resource.address, serial),

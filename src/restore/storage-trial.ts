@@ -1,10 +1,11 @@
 import { randomUUID } from 'node:crypto';
+import { present } from '../base/invariant.ts';
 import { type DatabaseSession, inTransaction, type KilolockDatabase } from '../database/connection.ts';
 import { copyIntoTable, type StreamedValue } from '../database/copy.ts';
 import { copiedRow, isUnstorableValue, refusalText, type UnstorableValueError } from '../database/errors.ts';
 import type { StateDocument, StateOutput } from '../terraform/document.ts';
 import { outputPath, resourcePath } from '../terraform/json-path.ts';
-import type { ProjectedResource } from '../terraform/projection.ts';
+import type { ProjectedResource, Projection } from '../terraform/projection.ts';
 import type { RestoreRefusedError } from './errors.ts';
 import { insertOutputRows } from './outputs.ts';
 import { insertResourceRows } from './resource-rows.ts';
@@ -51,15 +52,17 @@ export class StorageTrial {
   async refusalOf(
     what: string,
     document: StateDocument,
-    resources: Iterable<ProjectedResource>,
+    projection: Projection,
   ): Promise<RestoreRefusedError | null> {
     const doubtful: DoubtfulRows = {
       document: isDoubtful(document) ? document.bytes : null,
       resources: [],
       outputs: [],
     };
-    for (const resource of resources) {
-      if (isLongKey(resource.address) || isLongKey(resource.type)) doubtful.resources.push(resource);
+    // An address holds the type, too.
+    for (const [address] of projection) {
+      if (isLongKey(address))
+        doubtful.resources.push(present(projection.row(address), 'it has this address'));
     }
     for (const output of document.outputs()) if (isLongKey(output.name)) doubtful.outputs.push(output);
     if (doubtful.document === null && doubtful.resources.length + doubtful.outputs.length === 0) return null;

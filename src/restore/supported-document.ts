@@ -6,6 +6,7 @@ import {
   type StateDocumentLimits,
 } from '../terraform/document.ts';
 import { UnsupportedStateDocumentError } from '../terraform/errors.ts';
+import type { StateHistoryReader, StateVersion } from '../terraform/history-reader.ts';
 import { isJsonbText, jsonbText } from '../terraform/jsonb-text.ts';
 import { RestoreRefusedError } from './errors.ts';
 
@@ -20,8 +21,12 @@ export function readSupportedDocument(
   what: string,
   limits: StateDocumentLimits = DEFAULT_STATE_DOCUMENT_LIMITS,
 ): StateDocument {
+  return refusing(what, () => readStateDocument(bytes, limits));
+}
+
+function refusing<Result>(what: string, read: () => Result): Result {
   try {
-    return readStateDocument(bytes, limits);
+    return read();
   } catch (error) {
     if (!(error instanceof UnsupportedStateDocumentError)) throw error;
     throw unsupportedDocument(what, error.path, error.reason, error);
@@ -45,6 +50,22 @@ export function readKeptDocument(serial: bigint, bytes: Buffer): KeptDocument {
   if (isJsonbText(bytes)) return { document, isNormalised: false };
   const kept = readSupportedDocument(jsonbText(bytes), `${rawStateOf(serial)}, as PostgreSQL spells it,`);
   return { document: kept, isNormalised: true };
+}
+
+/** The same of a version that is read with those before it. */
+export interface KeptVersion extends StateVersion {
+  readonly isNormalised: boolean;
+}
+
+/** Reads a raw state of an archive after those before it; see {@link readKeptDocument}. */
+export function readKeptVersion(serial: bigint, bytes: Buffer, reader: StateHistoryReader): KeptVersion {
+  const version = refusing(rawStateOf(serial), () => reader.read(bytes));
+  if (isJsonbText(bytes)) return { ...version, isNormalised: false };
+  const kept = jsonbText(bytes);
+  return {
+    ...refusing(`${rawStateOf(serial)}, as PostgreSQL spells it,`, () => reader.read(kept)),
+    isNormalised: true,
+  };
 }
 
 /** How a message names the raw state of a version, at the beginning of a sentence. */

@@ -24,36 +24,6 @@ import { INSTANCE, indexState, OUTPUT, RESOURCE, type StateIndex } from './state
 
 export { DEFAULT_STATE_DOCUMENT_LIMITS, type StateDocumentLimits } from './limits.ts';
 
-/**
- * A Terraform state document of version 4, checked but not parsed: what the project reads of a raw state.
- *
- * Every `Buffer` handed out is a view of {@link bytes} (`subarray`, no copy) and holds JSON exactly as it
- * stands in the document, white space and spelling of numbers included. Do not write to them, and copy one
- * that must outlive a large document.
- */
-export interface StateDocument {
-  /** The document as it was given. */
-  readonly bytes: Buffer;
-  /** The document's own serial; 0 when absent. It can differ from the serial it is stored under. */
-  readonly serial: bigint;
-  /** As spelled in the document, which PostgreSQL's uuid type need not print back; '' when absent. */
-  readonly lineage: string;
-  /** Null when absent, which is not the same as ''. */
-  readonly terraformVersion: string | null;
-  /** How many outputs there are. Two with one name are one. */
-  readonly outputCount: number;
-  /** Whether some output is not where its name in the documented case would find it: under `Outputs`, or as `Value`. */
-  readonly hasFoldedOutputs: boolean;
-  /** How many objects and arrays are open at once, at most: 1 for `{}`. */
-  readonly depth: number;
-  /** How many keys and values it has, of all levels. */
-  readonly tokens: number;
-  /** The outputs in document order. Of two with one name the later counts. */
-  outputs(): Iterable<StateOutput>;
-  /** The resource instances in document order, deposed ones included, read one at a time. */
-  instances(): Iterable<ResourceInstance>;
-}
-
 /** One output, as it becomes a row of `outputs` (data model 3.8). */
 export interface StateOutput {
   readonly name: string;
@@ -110,13 +80,16 @@ const DYNAMIC = Buffer.from('"dynamic"');
  * that Go's `encoding/json` can read into Kilolock's own types (data model 2.10, 3.4, trap 3). Attributes, outputs
  * and every member that Kilolock does not know are checked as JSON and otherwise left alone.
  *
- * Besides the document itself this takes some 40 bytes per instance; nothing is parsed into a tree.
+ * Besides the document itself this takes some 70 bytes per instance; nothing is parsed into a tree.
  *
+ * @param former a document read before with the same limits, unchanged since: what is the same in both, byte for byte, is
+ *   looked at no more. The result does not depend on it.
  * @throws UnsupportedStateDocumentError naming the path, never a value.
  */
 export function readStateDocument(
   bytes: Buffer,
   limits: StateDocumentLimits = DEFAULT_STATE_DOCUMENT_LIMITS,
+  former: StateDocument | null = null,
 ): StateDocument {
   if (bytes.length > limits.maxBytes) {
     throw new UnsupportedStateDocumentError('$', `it is larger than ${limits.maxBytes} bytes`);
@@ -124,26 +97,44 @@ export function readStateDocument(
   if (bytes.subarray(0, 3).equals(BYTE_ORDER_MARK)) {
     throw new UnsupportedStateDocumentError('$', 'it begins with a byte order mark');
   }
-  const index = indexState(bytes, limits);
+  const index = indexState(bytes, limits, former);
   if (!isUtf8(bytes)) {
     throw new UnsupportedStateDocumentError(jsonPathAt(bytes, findInvalidUtf8(bytes)), 'it is not UTF-8');
   }
-  const document = new IndexedStateDocument(bytes, index);
+  const document = new StateDocument(bytes, index);
   document.checkInstances();
   return document;
 }
 
 const INT32_MAX = 2n ** 31n - 1n;
 
-class IndexedStateDocument implements StateDocument {
+/**
+ * A Terraform state document of version 4, checked but not parsed: what the project reads of a raw state. Made by
+ * {@link readStateDocument}.
+ *
+ * Every `Buffer` handed out is a view of {@link bytes} (`subarray`, no copy) and holds JSON exactly as it
+ * stands in the document, white space and spelling of numbers included. Do not write to them, and copy one
+ * that must outlive a large document.
+ */
+export class StateDocument {
+  /** The document as it was given. */
   readonly bytes: Buffer;
+  /** The document's own serial; 0 when absent. It can differ from the serial it is stored under. */
   readonly serial: bigint;
+  /** As spelled in the document, which PostgreSQL's uuid type need not print back; '' when absent. */
   readonly lineage: string;
+  /** Null when absent, which is not the same as ''. */
   readonly terraformVersion: string | null;
+  /** Whether some output is not where its name in the documented case would find it: under `Outputs`, or as `Value`. */
   readonly hasFoldedOutputs: boolean;
+  /** How many objects and arrays are open at once, at most: 1 for `{}`. */
   readonly depth: number;
+  /** How many keys and values it has, of all levels. */
   readonly tokens: number;
-  readonly #index: StateIndex;
+  /** Where everything stands, for the other modules of this folder. */
+  readonly index: StateIndex;
+  /** What the instances read one after the other have in common. */
+  #lastResource: ResourceMembers | null = null;
 
   constructor(bytes: Buffer, index: StateIndex) {
     this.bytes = bytes;
@@ -153,33 +144,37 @@ class IndexedStateDocument implements StateDocument {
     this.hasFoldedOutputs = index.hasFoldedOutputs;
     this.depth = index.depth;
     this.tokens = index.tokens;
-    this.#index = index;
+    this.index = index;
   }
 
   /**
    * Checks what Kilolock checks of the instances after decoding: every index key by itself, and by PostgreSQL those
-   * members that become columns of the rows, of which an address has but one.
+   * members that become columns of the rows, of which an address has but one. What was taken over from another document
+   * was checked with it.
    */
   checkInstances(): void {
-    const { resources, resourceCount } = this.#index;
-    /** The instances that no row could hold, by their place in the order of {@link instances}. */
+    const { resources, resourceCount, instances } = this.index;
+    /** The instances that no row could hold, by their row in the index. */
     const unfit = new Map<number, () => UnsupportedStateDocumentError>();
-    let ordinal = 0;
     for (let resource = 0; resource < resourceCount; resource++) {
+      if (resources.get(resource, RESOURCE.from) !== 0) continue;
       const first = resources.get(resource, RESOURCE.first);
       const count = resources.get(resource, RESOURCE.count);
       const badMode = count === 0 ? null : this.#checkMode(resource);
       for (let row = first; row < first + count; row++) {
+        if (badMode === null && instances.get(row, INSTANCE.from) !== 0) continue;
         this.#checkIndexKey(row);
         const problem = badMode ?? this.#checkSchemaVersion(row);
-        if (problem !== null) unfit.set(ordinal, problem);
-        ordinal += 1;
+        if (problem === null) continue;
+        unfit.set(row, problem);
+        // Whether it may stay depends on the whole document.
+        instances.set(row, INSTANCE.length, 0);
+        resources.set(resource, RESOURCE.length, 0);
       }
     }
     if (unfit.size === 0) return;
     const last = new Map<string, number>();
-    ordinal = 0;
-    for (const { address } of this.instances()) last.set(address, ordinal++);
+    for (const row of this.rows()) last.set(this.instanceAt(row).address, row);
     for (const counted of last.values()) {
       const problem = unfit.get(counted);
       if (problem !== undefined) throw problem();
@@ -187,7 +182,7 @@ class IndexedStateDocument implements StateDocument {
   }
 
   #checkMode(resource: number): (() => UnsupportedStateDocumentError) | null {
-    const at = this.#index.resources.get(resource, RESOURCE.mode);
+    const at = this.#inResource(resource, RESOURCE.mode);
     if (at === 0) {
       return () => new UnsupportedStateDocumentError(`$.resources[${resource}]`, 'a resource has no "mode"');
     }
@@ -197,7 +192,7 @@ class IndexedStateDocument implements StateDocument {
   }
 
   #checkIndexKey(row: number): void {
-    const at = this.#index.instances.get(row, INSTANCE.indexKey);
+    const at = this.#inInstance(row, INSTANCE.indexKey);
     if (at === 0 || integerAt(this.bytes, at) !== null) return;
     if (this.bytes[at] !== QUOTE) {
       throw this.#problem(at, '"index_key" must be an integer of 64 bits or a string');
@@ -211,7 +206,7 @@ class IndexedStateDocument implements StateDocument {
   }
 
   #checkSchemaVersion(row: number): (() => UnsupportedStateDocumentError) | null {
-    const at = this.#index.instances.get(row, INSTANCE.schemaVersion);
+    const at = this.#inInstance(row, INSTANCE.schemaVersion);
     if (at === 0) return null;
     const version = integerAt(this.bytes, at) ?? 0n;
     if (version <= INT32_MAX && version >= -INT32_MAX - 1n) return null;
@@ -223,12 +218,14 @@ class IndexedStateDocument implements StateDocument {
     return new UnsupportedStateDocumentError(jsonPathAt(this.bytes, at), reason);
   }
 
+  /** How many outputs there are. Two with one name are one. */
   get outputCount(): number {
     return this.#outputRows().size;
   }
 
+  /** The outputs in document order. Of two with one name the later counts. */
   *outputs(): Generator<StateOutput> {
-    const table = this.#index.outputs;
+    const table = this.index.outputs;
     for (const [name, row] of this.#outputRows()) {
       yield {
         name,
@@ -241,29 +238,44 @@ class IndexedStateDocument implements StateDocument {
 
   /** The row of each output, by name: of two with one name, that of the later. */
   #outputRows(): Map<string, number> {
-    const table = this.#index.outputs;
+    const table = this.index.outputs;
     const rows = new Map<string, number>();
     for (let row = 0; row < table.length; row++) rows.set(this.#string(table.get(row, OUTPUT.name)), row);
     return rows;
   }
 
+  /** How many instances of managed resources there are, deposed ones included: what Kilolock's quotas count. */
+  get managedInstances(): number {
+    const { resources, resourceCount } = this.index;
+    let count = 0;
+    for (let resource = 0; resource < resourceCount; resource++) {
+      const instances = resources.get(resource, RESOURCE.count);
+      if (instances > 0 && this.#mode(resource) === 'managed') count += instances;
+    }
+    return count;
+  }
+
+  /** The resource instances in document order, deposed ones included, read one at a time. */
   *instances(): Generator<ResourceInstance> {
-    const { resources, resourceCount } = this.#index;
+    for (const row of this.rows()) yield this.instanceAt(row);
+  }
+
+  /** The rows of {@link index} that are instances, in document order. */
+  *rows(): Generator<number> {
+    const { resources, resourceCount } = this.index;
     for (let resource = 0; resource < resourceCount; resource++) {
       const first = resources.get(resource, RESOURCE.first);
-      const count = resources.get(resource, RESOURCE.count);
-      if (count === 0) continue;
-      const identity = this.#resource(resource);
-      for (let instance = 0; instance < count; instance++) {
-        yield this.#instance(identity, { resource, instance }, first + instance);
-      }
+      const end = first + resources.get(resource, RESOURCE.count);
+      for (let row = first; row < end; row++) yield row;
     }
   }
 
-  #instance(identity: ResourceIdentity, place: InstancePlace, row: number): ResourceInstance {
-    const table = this.#index.instances;
-    const { mode, type, name, provider, modulePath } = identity;
-    const index = this.#indexKey(table.get(row, INSTANCE.indexKey));
+  /** The instance of one of these rows. */
+  instanceAt(row: number): ResourceInstance {
+    const { resources, instances } = this.index;
+    const resource = instances.get(row, INSTANCE.resource);
+    const { mode, type, name, provider, modulePath } = this.#resourceAt(resource);
+    const index = this.#indexKey(this.#inInstance(row, INSTANCE.indexKey));
     return {
       address: resourceAddress(modulePath, mode, type, name, index),
       mode,
@@ -273,32 +285,57 @@ class IndexedStateDocument implements StateDocument {
       modulePath,
       indexKind: index.kind,
       indexValue: index.value,
-      schemaVersion: this.#integer(table.get(row, INSTANCE.schemaVersion)),
+      schemaVersion: this.#integer(this.#inInstance(row, INSTANCE.schemaVersion)),
       attributes: this.#slice(
-        table.get(row, INSTANCE.attributes),
-        table.get(row, INSTANCE.attributesEnd),
+        this.#inInstance(row, INSTANCE.attributes),
+        this.#inInstance(row, INSTANCE.attributesEnd),
         EMPTY_OBJECT,
       ),
       sensitivePaths: this.#slice(
-        table.get(row, INSTANCE.sensitive),
-        table.get(row, INSTANCE.sensitiveEnd),
+        this.#inInstance(row, INSTANCE.sensitive),
+        this.#inInstance(row, INSTANCE.sensitiveEnd),
         EMPTY_ARRAY,
       ),
       dependencies: this.#dependencies(row),
-      deposed: table.get(row, INSTANCE.deposed) !== 0,
-      place,
+      deposed: instances.get(row, INSTANCE.deposed) !== 0,
+      place: { resource, instance: row - resources.get(resource, RESOURCE.first) },
     };
   }
 
-  #resource(row: number): ResourceIdentity {
-    const table = this.#index.resources;
-    return {
-      mode: this.#string(table.get(row, RESOURCE.mode)) === 'data' ? 'data' : 'managed',
-      type: this.#string(table.get(row, RESOURCE.type)),
-      name: this.#string(table.get(row, RESOURCE.name)),
-      provider: this.#string(table.get(row, RESOURCE.provider)),
-      modulePath: this.#string(table.get(row, RESOURCE.module)),
-    };
+  #resourceAt(row: number): ResourceMembers {
+    if (this.#lastResource?.row !== row) {
+      this.#lastResource = {
+        row,
+        mode: this.#mode(row),
+        type: this.#string(this.#inResource(row, RESOURCE.type)),
+        name: this.#string(this.#inResource(row, RESOURCE.name)),
+        provider: this.#string(this.#inResource(row, RESOURCE.provider)),
+        modulePath: this.#string(this.#inResource(row, RESOURCE.module)),
+      };
+    }
+    return this.#lastResource;
+  }
+
+  #mode(resource: number): 'managed' | 'data' {
+    return this.#string(this.#inResource(resource, RESOURCE.mode)) === 'data' ? 'data' : 'managed';
+  }
+
+  /** The position in the document that a column of a resource holds; 0 when it holds none. */
+  #inResource(resource: number, column: number): number {
+    const offset = this.index.resources.get(resource, column);
+    return offset === 0 ? 0 : offset + this.index.resources.get(resource, RESOURCE.start);
+  }
+
+  /** The position in the document that a column of an instance holds; 0 when it holds none. */
+  #inInstance(row: number, column: number): number {
+    const offset = this.index.instances.get(row, column);
+    return offset === 0 ? 0 : this.#startOf(row) + offset;
+  }
+
+  #startOf(row: number): number {
+    const { resources, instances } = this.index;
+    const resource = instances.get(row, INSTANCE.resource);
+    return resources.get(resource, RESOURCE.start) + instances.get(row, INSTANCE.start);
   }
 
   #indexKey(at: number): ResourceIndex {
@@ -322,10 +359,10 @@ class IndexedStateDocument implements StateDocument {
 
   #dependencies(row: number): string[] {
     const dependencies: string[] = [];
-    const last = this.#index.instances.get(row, INSTANCE.dependencies);
+    const last = this.#inInstance(row, INSTANCE.dependencies);
     if (last === 0) return dependencies;
-    for (const earlier of this.#index.earlierDependencies.get(row) ?? []) {
-      this.#readStrings(earlier, dependencies);
+    for (const earlier of this.index.earlierDependencies.get(row) ?? []) {
+      this.#readStrings(this.#startOf(row) + earlier, dependencies);
     }
     dependencies.length = this.#readStrings(last, dependencies);
     return dependencies;
@@ -350,4 +387,6 @@ class IndexedStateDocument implements StateDocument {
   }
 }
 
-type ResourceIdentity = Pick<ResourceInstance, 'mode' | 'type' | 'name' | 'provider' | 'modulePath'>;
+type ResourceMembers = Pick<ResourceInstance, 'mode' | 'type' | 'name' | 'provider' | 'modulePath'> & {
+  readonly row: number;
+};

@@ -36,24 +36,18 @@ export class JsonScanner {
   readonly #limits: StateDocumentLimits;
   /** Which containers are open in {@link value}: 1 for an object, 0 for an array, by depth. */
   readonly #open = new Uint8Array(MAX_DEPTH + 1);
-  /** Bytes the document would gain by being spelled as others have to; see {@link expand}. */
-  #expansion = 0;
-  #deepest = 0;
-  #tokens = 0;
+  /**
+   * What was counted so far, which whoever knows a part of the document already moves on without a scan: the bytes the
+   * document would gain by being spelled as others have to, see {@link expand}; how many containers were open at most;
+   * and how many keys and values there were.
+   */
+  expansion = 0;
+  deepest = 0;
+  tokens = 0;
 
   constructor(bytes: Buffer, limits: StateDocumentLimits) {
     this.#bytes = bytes;
     this.#limits = limits;
-  }
-
-  /** How many containers were open at most so far. */
-  get deepest(): number {
-    return this.#deepest;
-  }
-
-  /** How many keys and values were scanned so far. */
-  get tokens(): number {
-    return this.#tokens;
   }
 
   /** Reports what is wrong with the value, key or token at `offset`. */
@@ -63,15 +57,21 @@ export class JsonScanner {
 
   /** Counts `bytes` that the document gains once `how`, by what stands at `at`: they are held to its limit, too. */
   expand(at: number, bytes: number, how: string): void {
-    this.#expansion += bytes;
-    if (this.#expansion > this.#limits.maxBytes - this.#bytes.length) {
+    if (!this.hasRoomFor(bytes)) {
       this.fail(at, `the document exceeds ${this.#limits.maxBytes} bytes once ${how}`);
     }
+    this.expansion += bytes;
+  }
+
+  /** Whether the document may gain so many `bytes` more. */
+  hasRoomFor(bytes: number): boolean {
+    return this.expansion + bytes <= this.#limits.maxBytes - this.#bytes.length;
   }
 
   /**
    * Scans the object at `at`, which is `depth` containers deep (the document is 1), handing every member to
-   * `onMember`, which scans the value and returns the position after it.
+   * `onMember`, which scans the value and returns the position after it. It may end the object there and then by
+   * returning the complement (`~`) of the position after it, when it knows the rest.
    */
   object(
     at: number,
@@ -85,7 +85,9 @@ export class JsonScanner {
     for (;;) {
       const keyEnd = this.#key(p);
       const valueStart = this.#colon(keyEnd);
-      p = skipWhitespace(bytes, onMember(p, keyEnd, valueStart));
+      const after = onMember(p, keyEnd, valueStart);
+      if (after < 0) return ~after;
+      p = skipWhitespace(bytes, after);
       if (bytes[p] === CLOSE_BRACE) return p + 1;
       if (bytes[p] !== COMMA) this.#unexpected(p, 'a comma or the end of the object');
       p = skipWhitespace(bytes, p + 1);
@@ -99,7 +101,7 @@ export class JsonScanner {
     let p = skipWhitespace(bytes, at + 1);
     if (bytes[p] === CLOSE_BRACKET) return p + 1;
     for (;;) {
-      this.#tokens++;
+      this.tokens++;
       p = skipWhitespace(bytes, onElement(p));
       if (bytes[p] === CLOSE_BRACKET) return p + 1;
       if (bytes[p] !== COMMA) this.#unexpected(p, 'a comma or the end of the array');
@@ -116,7 +118,7 @@ export class JsonScanner {
     for (;;) {
       // Here p is at the first byte of a value.
       const c = bytes[p];
-      this.#tokens++;
+      this.tokens++;
       if (c === QUOTE) {
         p = this.string(p);
       } else if (c === OPEN_BRACE || c === OPEN_BRACKET) {
@@ -174,7 +176,7 @@ export class JsonScanner {
 
   #key(at: number): number {
     if (this.#bytes[at] !== QUOTE) this.#unexpected(at, 'a key');
-    this.#tokens++;
+    this.tokens++;
     return this.string(at);
   }
 
@@ -286,7 +288,7 @@ export class JsonScanner {
   }
 
   #checkDepth(at: number, depth: number): void {
-    if (depth > this.#deepest) this.#deepest = depth;
+    if (depth > this.deepest) this.deepest = depth;
     if (depth > MAX_DEPTH) this.fail(at, `objects and arrays are nested more than ${MAX_DEPTH} deep`);
   }
 

@@ -1,4 +1,4 @@
-import type { ProjectedResource } from './projection.ts';
+import type { ResourceSummary, ResourcesByAddress } from './projection.ts';
 
 /**
  * Which resource rows open and close at each version of one state (data model 3.7).
@@ -20,10 +20,10 @@ export class ResourceLifecycle {
    *
    * @throws RangeError when `serial` does not rise from call to call.
    */
-  apply(
+  apply<Resource extends ResourceSummary>(
     serial: bigint,
-    resources: ReadonlyMap<string, ProjectedResource>,
-  ): { opened: ProjectedResource[]; closed: string[] } {
+    resources: ResourcesByAddress<Resource>,
+  ): { opened: Resource[]; closed: string[] } {
     if (this.#last !== null && serial <= this.#last) {
       throw new RangeError(`Versions must be applied in serial order: ${serial} came after ${this.#last}`);
     }
@@ -35,7 +35,7 @@ export class ResourceLifecycle {
         closed.push(address);
       }
     }
-    const opened: ProjectedResource[] = [];
+    const opened: Resource[] = [];
     for (const [address, resource] of resources) {
       const hash = this.#open.get(address);
       if (hash === resource.attributesHash) continue;

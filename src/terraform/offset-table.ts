@@ -27,6 +27,14 @@ export class OffsetTable {
     return this.#rows++;
   }
 
+  /** Makes `row` the same as a row of `other`, a table of the same width. */
+  copy(row: number, other: OffsetTable, otherRow: number): void {
+    const width = this.#width;
+    const cells = this.#cells;
+    const from = other.#cells;
+    for (let i = 0; i < width; i++) cells[row * width + i] = from[otherRow * width + i] ?? 0;
+  }
+
   /** Forgets the rows from `length` on. */
   truncate(length: number): void {
     this.#cells.fill(0, length * this.#width, this.#rows * this.#width);

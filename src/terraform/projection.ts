@@ -1,6 +1,8 @@
+import { present } from '../base/invariant.ts';
 import { attributesHash } from './attributes-hash.ts';
 import type { ResourceInstance, StateDocument } from './document.ts';
 import { goJson } from './go-json.ts';
+import { INSTANCE } from './state-index.ts';
 import { TerraformLayout } from './terraform-layout.ts';
 
 export { type AttributesHashFields, attributesHash } from './attributes-hash.ts';
@@ -15,93 +17,162 @@ export { type AttributesHashFields, attributesHash } from './attributes-hash.ts'
  */
 export type AttributeLayout = 'as-written' | 'terraform';
 
-/** An instance as a row of `resources`. Its `attributes` stay the document's bytes under either layout. */
-export interface ProjectedResource extends ResourceInstance {
+/** What is known of a resource without a look into its document; it keeps no document alive. */
+export interface ResourceSummary {
+  readonly address: string;
   /** Lowercase hex SHA-256 (data model 3.5). */
   readonly attributesHash: string;
+  readonly schemaVersion: number;
+}
+
+/** An instance as a row of `resources`. Its `attributes` stay the document's bytes under either layout. */
+export interface ProjectedResource extends ResourceInstance, ResourceSummary {
   /** Text for the `dependencies_raw` column: the list in Go's compact JSON, order kept. */
   readonly dependenciesRaw: string;
 }
 
-/** The rows of one version. */
-export interface Projection {
-  /**
-   * By address, in document order. Of several instances with one address the last counts, so that a deposed
-   * object hides the current one, as it does in Kilolock (data model 3.1).
-   */
-  readonly resources: Map<string, ProjectedResource>;
-  /** The addresses that have a deposed object, each once. */
-  readonly deposedAddresses: string[];
-  /** The addresses among those that have no current object. */
-  readonly deposedAlone: ReadonlySet<string>;
-  /** The addresses that several instances have that are not deposed, each once. */
-  readonly repeatedAddresses: string[];
-}
-
-/** The resource rows of one version. For a whole history, {@link HistoryProjector} is much faster. */
-export function projectResources(document: StateDocument, layout: AttributeLayout): Projection {
-  return new HistoryProjector(layout).project(document);
+/** Resources of one version by address, in document order. */
+export interface ResourcesByAddress<Resource extends ResourceSummary = ResourceSummary> {
+  readonly size: number;
+  has(address: string): boolean;
+  get(address: string): Resource | undefined;
+  [Symbol.iterator](): Iterator<[address: string, resource: Resource]>;
 }
 
 /**
- * Projects one version after another of the same state. Most resources are the same from one version to the
- * next, and for them the layout `terraform` need not be worked out again: what is kept for that is two
- * hashes per address of the last version.
+ * The resources of one version. Of several instances with one address the last counts, so that a deposed object hides the
+ * current one, as it does in Kilolock (data model 3.1).
  */
-export class HistoryProjector {
-  readonly #hash: (fields: HashedResource) => string;
-  #last = new Map<string, KnownHash>();
-  #next = new Map<string, KnownHash>();
+export class Projection implements ResourcesByAddress {
+  /** The addresses that have a deposed object, each once. */
+  readonly deposedAddresses: readonly string[];
+  /** The addresses among those that have no current object. */
+  readonly deposedAlone: ReadonlySet<string>;
+  /** The addresses that several instances have that are not deposed, each once. */
+  readonly repeatedAddresses: readonly string[];
+  readonly #document: StateDocument;
+  readonly #summaries: readonly ResourceSummary[];
+  /** The instances that count, as rows of the document's index. */
+  readonly #rows = new Map<string, number>();
 
-  constructor(layout: AttributeLayout) {
-    this.#hash = layout === 'terraform' ? this.#terraformHash(new TerraformLayout()) : attributesHash;
-  }
-
-  /** @param wanted the addresses to project; all of them when absent. */
-  project(document: StateDocument, wanted?: { has(address: string): boolean }): Projection {
-    const resources = new Map<string, ProjectedResource>();
+  /** @param summaries by the rows of the document's index; instances without one are left out. */
+  constructor(document: StateDocument, summaries: readonly ResourceSummary[]) {
+    this.#document = document;
+    this.#summaries = summaries;
+    const { instances } = document.index;
+    const isDeposed = (row: number) => instances.get(row, INSTANCE.deposed) !== 0;
     const deposed = new Set<string>();
     const repeated = new Set<string>();
     /** Of the addresses that came up more than once, those that a current object has. */
     const current = new Set<string>();
-    for (const instance of document.instances()) {
-      const { address } = instance;
-      if (wanted !== undefined && !wanted.has(address)) continue;
-      const earlier = resources.get(address);
+    for (const row of document.rows()) {
+      const address = summaries[row]?.address;
+      if (address === undefined) continue;
+      const earlier = this.#rows.get(address);
       if (earlier !== undefined) {
-        if (!earlier.deposed) current.add(address);
-        if (!instance.deposed && current.has(address)) repeated.add(address);
+        if (!isDeposed(earlier)) current.add(address);
+        if (!isDeposed(row) && current.has(address)) repeated.add(address);
       }
-      const fields = { ...instance, dependenciesRaw: goJson(instance.dependencies) };
-      resources.set(address, { ...fields, attributesHash: this.#hash(fields) });
-      if (instance.deposed) deposed.add(address);
+      this.#rows.set(address, row);
+      if (isDeposed(row)) deposed.add(address);
     }
-    const deposedAlone = new Set(
-      [...deposed].filter((address) => !current.has(address) && resources.get(address)?.deposed === true),
+    this.deposedAddresses = [...deposed];
+    this.deposedAlone = new Set(
+      this.deposedAddresses.filter(
+        (address) => !current.has(address) && isDeposed(this.#rows.get(address) ?? -1),
+      ),
     );
-    this.#last = this.#next;
-    this.#next = new Map();
-    return { resources, deposedAddresses: [...deposed], deposedAlone, repeatedAddresses: [...repeated] };
+    this.repeatedAddresses = [...repeated];
   }
 
-  #terraformHash(layout: TerraformLayout): (fields: HashedResource) => string {
-    return (fields) => {
-      const asWritten = attributesHash(fields);
-      const known = this.#last.get(fields.address);
-      const terraform =
-        known?.asWritten === asWritten
-          ? known.terraform
-          : attributesHash(fields, (text, write) => layout.render(text, write));
-      this.#next.set(fields.address, { asWritten, terraform });
-      return terraform;
-    };
+  /** How many resources there are. */
+  get size(): number {
+    return this.#rows.size;
+  }
+
+  has(address: string): boolean {
+    return this.#rows.has(address);
+  }
+
+  get(address: string): ResourceSummary | undefined {
+    const row = this.#rows.get(address);
+    return row === undefined ? undefined : this.#summaries[row];
+  }
+
+  *[Symbol.iterator](): Generator<[address: string, resource: ResourceSummary]> {
+    for (const [address, row] of this.#rows) yield [address, this.#summaryAt(row)];
+  }
+
+  /** The whole row of a resource, read from the document, whose bytes must not have changed. */
+  row(address: string): ProjectedResource | undefined {
+    const row = this.#rows.get(address);
+    return row === undefined ? undefined : this.#rowAt(row);
+  }
+
+  /** The whole rows of all resources, in document order. */
+  *rows(): Generator<ProjectedResource> {
+    for (const row of this.#rows.values()) yield this.#rowAt(row);
+  }
+
+  #rowAt(row: number): ProjectedResource {
+    const { attributesHash } = this.#summaryAt(row);
+    return { ...withDependencies(this.#document.instanceAt(row)), attributesHash };
+  }
+
+  #summaryAt(row: number): ResourceSummary {
+    return present(this.#summaries[row], 'only instances with a summary have a row');
+  }
+}
+
+/** The resources of one version. For a whole history, a `StateHistoryReader` is much faster. */
+export function projectResources(
+  document: StateDocument,
+  layout: AttributeLayout,
+  wanted?: { has(address: string): boolean },
+): Projection {
+  return new Projection(document, new Summariser(layout).summarise(document, [], wanted));
+}
+
+/** Makes the summaries of the instances of documents. One object serves any number of them. */
+export class Summariser {
+  readonly #hash: (fields: HashedResource) => string;
+
+  constructor(layout: AttributeLayout) {
+    const terraform = new TerraformLayout();
+    this.#hash =
+      layout === 'as-written'
+        ? attributesHash
+        : (fields) => attributesHash(fields, (text, write) => terraform.render(text, write));
+  }
+
+  /**
+   * @param former the summaries of the document that `document` was read after.
+   * @param wanted the addresses to summarise; all of them when absent.
+   * @returns the summaries by the rows of the document's index.
+   */
+  summarise(
+    document: StateDocument,
+    former: readonly ResourceSummary[],
+    wanted?: { has(address: string): boolean },
+  ): ResourceSummary[] {
+    const { instances } = document.index;
+    const summaries = new Array<ResourceSummary>(instances.length);
+    for (const row of document.rows()) {
+      const known = former[instances.get(row, INSTANCE.from) - 1];
+      if (known !== undefined) summaries[row] = known;
+      else {
+        const instance = document.instanceAt(row);
+        const { address, schemaVersion } = instance;
+        if (wanted !== undefined && !wanted.has(address)) continue;
+        summaries[row] = { address, attributesHash: this.#hash(withDependencies(instance)), schemaVersion };
+      }
+    }
+    return summaries;
   }
 }
 
 type HashedResource = Omit<ProjectedResource, 'attributesHash'>;
 
-/** The hash of a resource as its document spells it, and of the same resource in Terraform's layout. */
-interface KnownHash {
-  readonly asWritten: string;
-  readonly terraform: string;
+function withDependencies(instance: ResourceInstance): HashedResource {
+  return { ...instance, dependenciesRaw: goJson(instance.dependencies) };
 }

@@ -4,6 +4,7 @@ import {
   BACKSLASH,
   CLOSE_BRACKET,
   decodeString,
+  endOfScalar,
   endOfString,
   hasToken,
   OPEN_BRACE,
@@ -14,6 +15,7 @@ import {
 import { JsonScanner } from './json-scanner.ts';
 import type { StateDocumentLimits } from './limits.ts';
 import { OffsetTable } from './offset-table.ts';
+import { Predecessors } from './predecessors.ts';
 import { integerAt } from './resource-address.ts';
 
 /** Columns of {@link StateIndex.outputs}. */
@@ -27,32 +29,64 @@ export const OUTPUT = {
   width: 6,
 } as const;
 /**
- * Columns of {@link StateIndex.resources}. The instances of a resource are `count` rows from `first` on; `slots` are
- * the rows it has taken so far.
+ * Columns of both {@link RESOURCE} and {@link INSTANCE}: an element of a list, what it counts towards the limits, and what it
+ * takes to know it again in the next document.
+ */
+const ELEMENT = {
+  /** Where it begins: a resource in the document, an instance counted from its resource. */
+  start: 0,
+  /** The bytes of its text; 0 when its rows do not follow from its text alone. */
+  length: 1,
+  tokens: 2,
+  expansion: 3,
+  depth: 4,
+  dependencyCount: 5,
+  /** A hash of what names it. */
+  identity: 6,
+  /** The row of the document before that it was taken over from, plus 1; 0 when it was scanned. */
+  from: 7,
+} as const;
+/**
+ * Columns of {@link StateIndex.resources}. Positions count from where the resource begins. Its instances are `count` rows
+ * from `first` on; `slots` are the rows it has taken so far.
  */
 export const RESOURCE = {
-  mode: 0,
-  type: 1,
-  name: 2,
-  provider: 3,
-  module: 4,
-  first: 5,
-  count: 6,
-  slots: 7,
-  width: 8,
+  ...ELEMENT,
+  mode: 8,
+  type: 9,
+  name: 10,
+  provider: 11,
+  module: 12,
+  first: 13,
+  count: 14,
+  slots: 15,
+  width: 16,
 } as const;
-/** Columns of {@link StateIndex.instances}. */
+/**
+ * Columns of {@link StateIndex.instances}. Positions count from where the instance begins. An instance with `from` has the
+ * row in the database that the one it was taken over from has.
+ */
 export const INSTANCE = {
-  indexKey: 0,
-  schemaVersion: 1,
-  attributes: 2,
-  attributesEnd: 3,
-  sensitive: 4,
-  sensitiveEnd: 5,
-  dependencies: 6,
-  deposed: 7,
-  width: 8,
+  ...ELEMENT,
+  resource: 8,
+  indexKey: 9,
+  schemaVersion: 10,
+  attributes: 11,
+  attributesEnd: 12,
+  sensitive: 13,
+  sensitiveEnd: 14,
+  dependencies: 15,
+  deposed: 16,
+  width: 17,
 } as const;
+
+/** The members that name a resource, and those that the rows of its instances show. */
+const NAMING = ['mode', 'type', 'name', 'module'] as const;
+const SHOWN = [...NAMING, 'provider'] as const;
+
+/** Of the hash FNV-1a in 32 bits. */
+const FNV_OFFSET = 0x811c9dc5 | 0;
+const FNV_PRIME = 0x01000193;
 
 /**
  * Where everything stands in a good state document. Positions are of the first byte of a value; 0 means
@@ -76,6 +110,21 @@ export interface StateIndex {
   /** Keys and values together. */
   readonly tokens: number;
 }
+
+/** A document and its index. */
+export interface IndexedDocument {
+  readonly bytes: Buffer;
+  readonly index: Pick<StateIndex, 'resources' | 'resourceCount' | 'instances'>;
+}
+
+const NO_DOCUMENT: IndexedDocument = {
+  bytes: Buffer.alloc(0),
+  index: {
+    resources: new OffsetTable(RESOURCE.width),
+    resourceCount: 0,
+    instances: new OffsetTable(INSTANCE.width),
+  },
+};
 
 const ROOT_KEYS = tokens(
   'version',
@@ -123,16 +172,31 @@ const UUID = /^(?:[0-9a-f]{4}(?:-?[0-9a-f]{4}){7}|\{[0-9a-f]{4}(?:-?[0-9a-f]{4})
  *
  * What hangs on the whole rather than on one value, such as the range of an index key, is the reader's to check.
  *
+ * Resources and instances whose text is that of one in the document before, byte for byte, are not scanned: they take over
+ * its rows and what it counted. Texts are compared with what may be the same only, which is cheap whatever they are: where
+ * two of them agree as far as the shorter goes, they are equal, so that no byte is compared more than four times.
+ *
+ * @param former the document before, read with the same limits; null: there is none.
  * @throws UnsupportedStateDocumentError
  */
-export function indexState(bytes: Buffer, limits: StateDocumentLimits): StateIndex {
-  return new StateIndexer(bytes, limits).index();
+export function indexState(
+  bytes: Buffer,
+  limits: StateDocumentLimits,
+  former: IndexedDocument | null,
+): StateIndex {
+  return new StateIndexer(bytes, limits, former ?? NO_DOCUMENT).index();
 }
+
+/** What was counted before a part of the document. */
+type Count = Pick<JsonScanner, 'tokens' | 'expansion' | 'deepest'> & { readonly dependencies: number };
 
 class StateIndexer {
   readonly #bytes: Buffer;
   readonly #limits: StateDocumentLimits;
   readonly #scanner: JsonScanner;
+  readonly #former: IndexedDocument;
+  readonly #formerResources: Predecessors;
+  readonly #formerInstances: Predecessors;
   readonly #outputs = new OffsetTable(OUTPUT.width);
   readonly #resources = new OffsetTable(RESOURCE.width);
   readonly #instances = new OffsetTable(INSTANCE.width);
@@ -145,11 +209,17 @@ class StateIndexer {
   #wasFolded = false;
   #entries = 0;
   #dependencies = 0;
+  /** How many rows of instances were taken over. */
+  #takenOver = 0;
 
-  constructor(bytes: Buffer, limits: StateDocumentLimits) {
+  constructor(bytes: Buffer, limits: StateDocumentLimits, former: IndexedDocument) {
     this.#bytes = bytes;
     this.#limits = limits;
     this.#scanner = new JsonScanner(bytes, limits);
+    this.#former = former;
+    const { resources, resourceCount, instances } = former.index;
+    this.#formerResources = new Predecessors(resources, resourceCount, RESOURCE.identity);
+    this.#formerInstances = new Predecessors(instances, 0, INSTANCE.identity);
   }
 
   index(): StateIndex {
@@ -246,24 +316,133 @@ class StateIndexer {
   #resource(row: number, at: number): number {
     this.#countEntries(1, at);
     const table = this.#resources;
-    if (row === table.length) table.add();
+    const isNew = row === table.length;
+    if (isNew) {
+      table.set(table.add(), RESOURCE.start, at);
+      const { next } = this.#formerResources;
+      if (this.#repeatsResource(next, at)) return this.#takeOverResource(row, next, at);
+    }
     if (this.#isNull(at)) return this.#scanner.value(at, 2);
     this.#expect(at, OPEN_BRACE, 'a resource must be an object');
-    return this.#scanner.object(at, 3, (keyStart, keyEnd, start) => {
+    const before = this.#beginElement();
+    const entries = this.#entries;
+    const takenOver = this.#takenOver;
+    const earlierLists = this.#earlierDependencies.size;
+    const start = table.get(row, RESOURCE.start);
+    let former = -1;
+    let isFirstList = isNew;
+    const end = this.#scanner.object(at, 3, (keyStart, keyEnd, value) => {
       const key = this.#key(keyStart, keyEnd, RESOURCE_KEYS);
       switch (key) {
         case 'instances':
-          return this.#instanceList(row, start);
+          if (isFirstList) {
+            const { next } = this.#formerResources;
+            former = this.#formerResources.find(this.#identifyResource(row));
+            if (former !== next && this.#repeatsResource(former, at)) {
+              this.#rewind(before);
+              return ~this.#takeOverResource(row, former, at);
+            }
+          }
+          this.#lookAmongInstancesOf(isFirstList ? former : -1);
+          isFirstList = false;
+          return this.#instanceList(row, value);
         case 'mode':
         case 'type':
         case 'name':
         case 'provider':
         case 'module':
-          this.#checkString(key, start);
-          if (!this.#isNull(start)) table.set(row, RESOURCE[key], start);
+          this.#checkString(key, value);
+          if (!this.#isNull(value)) table.set(row, RESOURCE[key], value - start);
       }
-      return this.#scanner.value(start, 3);
+      return this.#scanner.value(value, 3);
     });
+    if (isNew && table.get(row, RESOURCE.from) !== 0) return end;
+    const identity = this.#identifyResource(row);
+    if (isNew && former === -1) this.#formerResources.find(identity);
+    const isRegular =
+      isNew &&
+      this.#entries - entries === table.get(row, RESOURCE.count) &&
+      this.#earlierDependencies.size === earlierLists;
+    this.#endElement(table, row, before, isRegular ? end - at : 0);
+    if (!isNew || (this.#takenOver > takenOver && !this.#hasMembersOf(row, former))) {
+      this.#forgetFormer(row);
+    }
+    return end;
+  }
+
+  /** Whether the text of a resource of the document before stands at `at`, and all that it counts is within the limits. */
+  #repeatsResource(former: number, at: number): boolean {
+    const { resources } = this.#former.index;
+    return (
+      former !== -1 &&
+      this.#entries + resources.get(former, RESOURCE.count) <= this.#limits.maxEntries &&
+      this.#repeats(resources, former, resources.get(former, RESOURCE.start), at)
+    );
+  }
+
+  #takeOverResource(row: number, former: number, at: number): number {
+    const { resources } = this.#former.index;
+    const table = this.#resources;
+    table.copy(row, resources, former);
+    table.set(row, RESOURCE.start, at);
+    table.set(row, RESOURCE.from, former + 1);
+    const count = resources.get(former, RESOURCE.count);
+    const first = resources.get(former, RESOURCE.first);
+    if (count > 0) table.set(row, RESOURCE.first, this.#instances.length);
+    for (let i = 0; i < count; i++) this.#takeOverRow(this.#instances.add(), first + i, row);
+    this.#entries += count;
+    this.#formerResources.found(former);
+    return this.#countElement(resources, former, at);
+  }
+
+  #takeOverInstance(row: number, former: number, at: number): number {
+    const resource = this.#instances.get(row, INSTANCE.resource);
+    const start = this.#instances.get(row, INSTANCE.start);
+    this.#takeOverRow(row, former, resource);
+    this.#instances.set(row, INSTANCE.start, start);
+    this.#formerInstances.found(former);
+    return this.#countElement(this.#former.index.instances, former, at);
+  }
+
+  #takeOverRow(row: number, former: number, resource: number): void {
+    this.#instances.copy(row, this.#former.index.instances, former);
+    this.#instances.set(row, INSTANCE.resource, resource);
+    this.#instances.set(row, INSTANCE.from, former + 1);
+    this.#takenOver += 1;
+  }
+
+  /** Makes of the rows of a resource such as have nothing to do with the document before. */
+  #forgetFormer(resource: number): void {
+    const table = this.#resources;
+    table.set(resource, RESOURCE.from, 0);
+    const first = table.get(resource, RESOURCE.first);
+    const slots = table.get(resource, RESOURCE.slots);
+    for (let slot = 0; slot < slots; slot++) this.#instances.set(first + slot, INSTANCE.from, 0);
+  }
+
+  /** Whether what the rows of its instances show of a resource is spelled as in one of the document before. */
+  #hasMembersOf(row: number, former: number): boolean {
+    const { bytes, index } = this.#former;
+    return SHOWN.every((member) => {
+      const here = this.#resources.get(row, RESOURCE[member]);
+      const there = index.resources.get(former, RESOURCE[member]);
+      if (here === 0 || there === 0) return here === there;
+      const start = this.#resources.get(row, RESOURCE.start) + here;
+      const formerStart = index.resources.get(former, RESOURCE.start) + there;
+      const length = endOfString(this.#bytes, start) - start;
+      return this.#isSameText(bytes, formerStart, start, length);
+    });
+  }
+
+  #lookAmongInstancesOf(former: number): void {
+    const { resources } = this.#former.index;
+    if (former === -1) this.#formerInstances.lookWithin(0, 0);
+    else {
+      this.#formerInstances.lookWithin(
+        resources.get(former, RESOURCE.first),
+        resources.get(former, RESOURCE.count),
+      );
+    }
   }
 
   #instanceList(resource: number, at: number): number {
@@ -276,7 +455,9 @@ class StateIndexer {
     let count = 0;
     const end = this.#scanner.array(at, 4, (start) => {
       this.#countEntries(1, start);
-      return this.#instance(this.#instanceSlot(resource, count++, start), start);
+      const rows = this.#instances.length;
+      const row = this.#instanceSlot(resource, count++, start);
+      return this.#instance(row, row >= rows, start);
     });
     table.set(resource, RESOURCE.count, count);
     return end;
@@ -293,7 +474,10 @@ class StateIndexer {
       this.#moveToEnd(resource, slots);
     }
     table.set(resource, RESOURCE.slots, place + 1);
-    return this.#instances.add();
+    const row = this.#instances.add();
+    this.#instances.set(row, INSTANCE.resource, resource);
+    this.#instances.set(row, INSTANCE.start, at - table.get(resource, RESOURCE.start));
+    return row;
   }
 
   /** Rows of other resources follow those of `resource`, which needs one more in a line with its own. */
@@ -303,37 +487,50 @@ class StateIndexer {
     this.#resources.set(resource, RESOURCE.first, instances.length);
     for (let slot = 0; slot < slots; slot++) {
       const row = instances.add();
-      for (let column = 0; column < INSTANCE.width; column++) {
-        instances.set(row, column, instances.get(from + slot, column));
-      }
+      instances.copy(row, instances, from + slot);
       const earlier = this.#earlierDependencies.get(from + slot);
       if (earlier !== undefined) this.#earlierDependencies.set(row, earlier);
     }
   }
 
-  #instance(row: number, at: number): number {
+  #instance(row: number, isNew: boolean, at: number): number {
     const table = this.#instances;
+    const former = this.#formerInstances;
+    if (isNew && this.#repeatsInstance(former.next, at)) return this.#takeOverInstance(row, former.next, at);
     if (this.#isNull(at)) return this.#scanner.value(at, 4);
     this.#expect(at, OPEN_BRACE, 'an instance must be an object');
-    return this.#scanner.object(at, 5, (keyStart, keyEnd, start) => {
+    const before = this.#beginElement();
+    const base = this.#baseOf(row);
+    let isFound = !isNew;
+    const end = this.#scanner.object(at, 5, (keyStart, keyEnd, start) => {
       const key = this.#key(keyStart, keyEnd, INSTANCE_KEYS);
       if (key === 'dependencies') return this.#dependencyList(row, start);
+      if (key === 'attributes' && !isFound) {
+        isFound = true;
+        const { next } = former;
+        const found = former.find(this.#identifyInstance(row));
+        if (found !== next && this.#repeatsInstance(found, at)) {
+          this.#rewind(before);
+          this.#earlierDependencies.delete(row);
+          return ~this.#takeOverInstance(row, found, at);
+        }
+      }
       const end = this.#scanner.value(start, 5);
       switch (key) {
         case 'attributes':
-          table.set(row, INSTANCE.attributes, start);
-          table.set(row, INSTANCE.attributesEnd, end);
+          table.set(row, INSTANCE.attributes, start - base);
+          table.set(row, INSTANCE.attributesEnd, end - base);
           break;
         case 'sensitive_attributes':
-          table.set(row, INSTANCE.sensitive, start);
-          table.set(row, INSTANCE.sensitiveEnd, end);
+          table.set(row, INSTANCE.sensitive, start - base);
+          table.set(row, INSTANCE.sensitiveEnd, end - base);
           break;
         case 'index_key':
-          table.set(row, INSTANCE.indexKey, this.#isNull(start) ? 0 : start);
+          table.set(row, INSTANCE.indexKey, this.#isNull(start) ? 0 : start - base);
           break;
         case 'schema_version':
           this.#checkInteger(key, start);
-          if (!this.#isNull(start)) table.set(row, INSTANCE.schemaVersion, start);
+          if (!this.#isNull(start)) table.set(row, INSTANCE.schemaVersion, start - base);
           break;
         case 'private':
         case 'status':
@@ -345,14 +542,121 @@ class StateIndexer {
           break;
         case 'deposed':
           // No member that Kilolock knows; Terraform marks with it an object that waits to be destroyed.
-          if (!this.#wasFolded) table.set(row, INSTANCE.deposed, this.#isMark(start, end) ? start : 0);
+          if (!this.#wasFolded) {
+            table.set(row, INSTANCE.deposed, this.#isMark(start, end) ? start - base : 0);
+          }
       }
       return end;
     });
+    if (isNew && table.get(row, INSTANCE.from) !== 0) return end;
+    const identity = this.#identifyInstance(row);
+    if (!isFound) former.find(identity);
+    const isRegular = isNew && !this.#earlierDependencies.has(row);
+    this.#endElement(table, row, before, isRegular ? end - at : 0);
+    return end;
+  }
+
+  /** Whether the text of an instance of the document before stands at `at`, and all that it counts is within the limits. */
+  #repeatsInstance(former: number, at: number): boolean {
+    if (former === -1) return false;
+    const { resources, instances } = this.#former.index;
+    const resource = resources.get(instances.get(former, INSTANCE.resource), RESOURCE.start);
+    return this.#repeats(instances, former, resource + instances.get(former, INSTANCE.start), at);
+  }
+
+  /** What the positions of an instance's row count from. */
+  #baseOf(row: number): number {
+    const resource = this.#instances.get(row, INSTANCE.resource);
+    return this.#resources.get(resource, RESOURCE.start) + this.#instances.get(row, INSTANCE.start);
+  }
+
+  #beginElement(): Count {
+    const { tokens, expansion, deepest } = this.#scanner;
+    this.#scanner.deepest = 0;
+    return { tokens, expansion, deepest, dependencies: this.#dependencies };
+  }
+
+  /** @param length 0: the element cannot be taken over. */
+  #endElement(table: OffsetTable, row: number, before: Count, length: number): void {
+    const scanner = this.#scanner;
+    table.set(row, ELEMENT.from, 0);
+    table.set(row, ELEMENT.length, length);
+    table.set(row, ELEMENT.tokens, scanner.tokens - before.tokens);
+    table.set(row, ELEMENT.expansion, scanner.expansion - before.expansion);
+    table.set(row, ELEMENT.depth, scanner.deepest);
+    table.set(row, ELEMENT.dependencyCount, this.#dependencies - before.dependencies);
+    if (before.deepest > scanner.deepest) scanner.deepest = before.deepest;
+  }
+
+  /** Counts what was counted before again, as if nothing had been scanned since. */
+  #rewind({ tokens, expansion, deepest, dependencies }: Count): void {
+    this.#scanner.tokens = tokens;
+    this.#scanner.expansion = expansion;
+    this.#scanner.deepest = deepest;
+    this.#dependencies = dependencies;
+  }
+
+  /**
+   * Whether the text of an element of the document before, which begins there at `start`, stands at `at`, and all that it
+   * counts is within the limits. What is beyond them is scanned, to fail where it goes beyond them.
+   */
+  #repeats(former: OffsetTable, row: number, start: number, at: number): boolean {
+    const length = former.get(row, ELEMENT.length);
+    return (
+      length !== 0 &&
+      this.#isSameText(this.#former.bytes, start, at, length) &&
+      this.#dependencies + former.get(row, ELEMENT.dependencyCount) <= this.#limits.maxDependencies &&
+      this.#scanner.hasRoomFor(former.get(row, ELEMENT.expansion))
+    );
+  }
+
+  /** Counts an element that was taken over as if it had been scanned at `at`, and returns the position after it. */
+  #countElement(former: OffsetTable, row: number, at: number): number {
+    const scanner = this.#scanner;
+    scanner.tokens += former.get(row, ELEMENT.tokens);
+    scanner.expansion += former.get(row, ELEMENT.expansion);
+    scanner.deepest = Math.max(scanner.deepest, former.get(row, ELEMENT.depth));
+    this.#dependencies += former.get(row, ELEMENT.dependencyCount);
+    return at + former.get(row, ELEMENT.length);
+  }
+
+  #isSameText(other: Buffer, start: number, at: number, length: number): boolean {
+    const bytes = this.#bytes;
+    const end = at + length;
+    return end <= bytes.length && other.compare(bytes, at, end, start, start + length) === 0;
+  }
+
+  #identifyResource(row: number): number {
+    const table = this.#resources;
+    const start = table.get(row, RESOURCE.start);
+    let hash = FNV_OFFSET;
+    for (const member of NAMING) hash = this.#hashed(hash, start, table.get(row, RESOURCE[member]));
+    table.set(row, RESOURCE.identity, hash);
+    return hash;
+  }
+
+  #identifyInstance(row: number): number {
+    const table = this.#instances;
+    const base = this.#baseOf(row);
+    let hash = this.#resources.get(table.get(row, INSTANCE.resource), RESOURCE.identity);
+    hash = this.#hashed(hash, base, table.get(row, INSTANCE.indexKey));
+    hash = this.#hashed(hash, base, table.get(row, INSTANCE.deposed));
+    table.set(row, INSTANCE.identity, hash);
+    return hash;
+  }
+
+  /** Adds the scalar at `base + offset` to a hash, or that it is absent. */
+  #hashed(seed: number, base: number, offset: number): number {
+    let hash = Math.imul(seed ^ 0xff, FNV_PRIME);
+    if (offset === 0) return hash;
+    const end = endOfScalar(this.#bytes, base + offset);
+    for (let p = base + offset; p < end; p++) hash = Math.imul(hash ^ (this.#bytes[p] ?? 0), FNV_PRIME);
+    return hash;
   }
 
   #dependencyList(row: number, at: number): number {
     const table = this.#instances;
+    const base = this.#baseOf(row);
     const earlier = table.get(row, INSTANCE.dependencies);
     if (this.#isEmptyList(at, 'dependencies')) {
       table.set(row, INSTANCE.dependencies, 0);
@@ -364,7 +668,7 @@ class StateIndexer {
       lists.push(earlier);
       this.#earlierDependencies.set(row, lists);
     }
-    table.set(row, INSTANCE.dependencies, at);
+    table.set(row, INSTANCE.dependencies, at - base);
     return this.#scanner.array(at, 6, (element) => this.#dependency(element));
   }
 

@@ -115,7 +115,7 @@ test('what a version holds, and how it differs from the one before, is what its 
   for (const [index, version] of versions.entries()) {
     const document = readStateDocument(Buffer.from(documents[index] ?? ''));
     const now = new Map(
-      [...projectResources(document, 'as-written').resources].map(([address, { attributes }]) => [
+      Array.from(projectResources(document, 'as-written').rows(), ({ address, attributes }) => [
         address,
         jsonbText(attributes).toString(),
       ]),

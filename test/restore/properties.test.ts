@@ -137,8 +137,7 @@ const inShort = ({ address, attributes }: { address?: string | null; attributes?
   `${address} ${attributes}`;
 
 function instancesOf(rawState: string): string[] {
-  const { resources } = projectResources(readStateDocument(Buffer.from(rawState)), 'as-written');
-  return [...resources.values()]
+  return [...projectResources(readStateDocument(Buffer.from(rawState)), 'as-written').rows()]
     .map(({ address, attributes }) => inShort({ address, attributes: attributes.toString() }))
     .sort();
 }

@@ -2,14 +2,14 @@ import { expect, test } from '@jest/globals';
 import type { ArchivedResource } from '../../src/archive/model.ts';
 import { SpanAgreement } from '../../src/restore/span-agreement.ts';
 import { readStateDocument } from '../../src/terraform/document.ts';
-import { type ProjectedResource, projectResources } from '../../src/terraform/projection.ts';
+import { projectResources, type ResourceSummary } from '../../src/terraform/projection.ts';
 import { thingsDocument } from './support/histories.ts';
 
 /** The instances of one version, and how often one was looked for. */
-class Instances extends Map<string, ProjectedResource> {
+class Instances extends Map<string, ResourceSummary> {
   looks = 0;
 
-  override get(address: string): ProjectedResource | undefined {
+  override get(address: string): ResourceSummary | undefined {
     this.looks += 1;
     return super.get(address);
   }
@@ -18,10 +18,10 @@ class Instances extends Map<string, ProjectedResource> {
 function instances(names: readonly string[]): Instances {
   const things = Object.fromEntries(names.map((name) => [name, `{"id": "${name}"}`]));
   const document = readStateDocument(Buffer.from(thingsDocument(1n, things)));
-  return new Instances(projectResources(document, 'terraform').resources);
+  return new Instances(projectResources(document, 'terraform'));
 }
 
-function spanOf({ address, attributesHash }: ProjectedResource): ArchivedResource {
+function spanOf({ address, attributesHash }: ResourceSummary): ArchivedResource {
   const createdAt = '2026-03-02T10:00:00.000000Z';
   return { address, createSerial: 1n, deleteSerial: null, attributesHash, schemaVersion: 1, createdAt };
 }

@@ -57,8 +57,7 @@ describe('a document that Kilolock refuses is refused, with a path and a reason'
 });
 
 function resourceRows(document: StateDocument) {
-  const { resources } = projectResources(document, 'as-written');
-  return [...resources.values()]
+  return [...projectResources(document, 'as-written').rows()]
     .map((resource) =>
       [
         resource.address,

@@ -1,18 +1,18 @@
 import { describe, expect, test } from '@jest/globals';
 import { readStateDocument } from '../../src/terraform/document.ts';
 import { ResourceLifecycle } from '../../src/terraform/lifecycle.ts';
-import { type ProjectedResource, projectResources } from '../../src/terraform/projection.ts';
+import { type Projection, projectResources } from '../../src/terraform/projection.ts';
 import { resourceText } from './state-text.ts';
 
 /** Rows of a version that holds the instances with these keys, each with these attributes. */
-function rows(instances: Record<string, string>): Map<string, ProjectedResource> {
+function rows(instances: Record<string, string>): Projection {
   const texts = Object.entries(instances).map(
     ([key, id]) => `{"index_key": "${key}", "attributes": {"id": "${id}"}}`,
   );
   const document = readStateDocument(
     Buffer.from(`{"version": 4, "serial": 1, "resources": [${resourceText(...texts)}]}`),
   );
-  return projectResources(document, 'as-written').resources;
+  return projectResources(document, 'as-written');
 }
 
 function step(lifecycle: ResourceLifecycle, serial: bigint, instances: Record<string, string>) {

@@ -2,12 +2,13 @@ import { readFile } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
 import pg from 'pg';
 import { readStateDocument } from '../../src/terraform/document.ts';
+import { StateHistoryReader } from '../../src/terraform/history-reader.ts';
 import { ResourceLifecycle } from '../../src/terraform/lifecycle.ts';
-import { type AttributeLayout, HistoryProjector, projectResources } from '../../src/terraform/projection.ts';
+import { type AttributeLayout, projectResources } from '../../src/terraform/projection.ts';
 import { TerraformLayout } from '../../src/terraform/terraform-layout.ts';
 import { createEmptyTestDatabase, type TestDatabase } from '../support/database.ts';
 import { loadCase, loadTerraformHistory } from '../support/fixtures.ts';
-import { resourceText, stateText } from './state-text.ts';
+import { stateText } from './state-text.ts';
 
 let database: TestDatabase;
 let client: pg.Client;
@@ -35,25 +36,25 @@ async function throughJsonb(texts: readonly string[]): Promise<string[]> {
 /** The lifecycle rows of a history, in the form of `expected-resources.json`. */
 function lifecycleRows(documents: readonly string[], layout: AttributeLayout) {
   const lifecycle = new ResourceLifecycle();
-  const projector = new HistoryProjector(layout);
+  const reader = new StateHistoryReader(layout);
   const rows: Array<Record<string, unknown> & { address: string; delete_serial: number | null }> = [];
   for (const [i, text] of documents.entries()) {
     const serial = i + 1;
-    const document = readStateDocument(Buffer.from(text));
-    const { opened, closed } = lifecycle.apply(BigInt(serial), projector.project(document).resources);
+    const { projection } = reader.read(Buffer.from(text));
+    const { opened, closed } = lifecycle.apply(BigInt(serial), projection);
     for (const address of closed) {
       const row = rows.find((row) => row.address === address && row.delete_serial === null);
       if (row === undefined) throw new Error('A row was closed that was not open.');
       row.delete_serial = serial;
     }
-    for (const resource of opened) {
+    for (const { address, attributesHash } of opened) {
       rows.push({
-        address: resource.address,
-        index_kind: resource.indexKind,
-        index_value: resource.indexValue,
+        address,
+        index_kind: projection.row(address)?.indexKind,
+        index_value: projection.row(address)?.indexValue,
         create_serial: serial,
         delete_serial: null,
-        attributes_hash: resource.attributesHash,
+        attributes_hash: attributesHash,
       });
     }
   }
@@ -220,36 +221,22 @@ describe('the layout of Terraform', () => {
 describe('a projection', () => {
   test('lets a deposed object hide the current one of its address, and says so', async () => {
     const [version] = (await loadCase('05')).versions;
-    const { resources, deposedAddresses } = projectResources(
+    const projection = projectResources(
       readStateDocument(Buffer.from(version?.raw_state ?? '')),
       'as-written',
     );
     expect(
-      [...resources.values()].map(({ address, attributes }) => [address, attributes.toString()]),
+      Array.from(projection.rows(), ({ address, attributes }) => [address, attributes.toString()]),
     ).toEqual([['aws_instance.web', '{"id": "i-old"}']]);
-    expect(deposedAddresses).toEqual(['aws_instance.web']);
+    expect(projection.deposedAddresses).toEqual(['aws_instance.web']);
   });
 
   test('writes dependencies as Go does, in their order, and leaves the attributes as they stand', () => {
     const text = stateText(
       '{"attributes": {"b": 1,"a":2}, "dependencies": ["z.z", "a.b<\\u0026\\u2028é\\""]}',
     );
-    const [row] = projectResources(readStateDocument(Buffer.from(text)), 'terraform').resources.values();
+    const [row] = projectResources(readStateDocument(Buffer.from(text)), 'terraform').rows();
     expect(row?.dependenciesRaw).toBe('["z.z","a.b\\u003c\\u0026\\u2028é\\""]');
     expect(row?.attributes.toString()).toBe('{"b": 1,"a":2}');
-  });
-
-  test('of a history is that of each version alone, whatever came before', () => {
-    const projector = new HistoryProjector('terraform');
-    const versions = ['{"a": 1}', '{"a": 1}', '{"a":  1}', '{"a": 2}', '{"a": 1}'].map((attributes) =>
-      readStateDocument(
-        Buffer.from(
-          `{"version": 4, "serial": 1, "resources": [${resourceText(`{"attributes": ${attributes}}`)}, {"mode": "data", "type": "t", "name": "n", "instances": [{"attributes": ${attributes}}]}]}`,
-        ),
-      ),
-    );
-    for (const version of versions) {
-      expect(projector.project(version)).toEqual(projectResources(version, 'terraform'));
-    }
   });
 });

@@ -93,12 +93,13 @@ export async function projectHistory(
 function projected(jsonbText: string, dialect: Dialect): ReadonlyMap<string, ProjectedResource> {
   const text = dialect === 'compact' ? compact(jsonbText) : jsonbText;
   const layout = dialect === 'terraform' ? 'terraform' : 'as-written';
-  const { resources } = projectResources(readStateDocument(Buffer.from(text)), layout);
-  if (dialect !== 'before schema versions') return resources;
+  const resources = [...projectResources(readStateDocument(Buffer.from(text)), layout).rows()];
   return new Map(
-    [...resources].map(([address, resource]) => [
-      address,
-      { ...resource, attributesHash: legacyAttributesHash(resource), schemaVersion: 0 },
+    resources.map((resource) => [
+      resource.address,
+      dialect === 'before schema versions'
+        ? { ...resource, attributesHash: legacyAttributesHash(resource), schemaVersion: 0 }
+        : resource,
     ]),
   );
 }

@@ -1,0 +1,201 @@
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import {
+  DEFAULT_STATE_DOCUMENT_LIMITS,
+  readStateDocument,
+  type StateDocument,
+  type StateDocumentLimits,
+} from '../../src/terraform/document.ts';
+import { UnsupportedStateDocumentError } from '../../src/terraform/errors.ts';
+import { StateHistoryReader } from '../../src/terraform/history-reader.ts';
+import { ResourceLifecycle } from '../../src/terraform/lifecycle.ts';
+import { type AttributeLayout, type Projection, projectResources } from '../../src/terraform/projection.ts';
+import { choices } from '../support/choices.ts';
+import { editedHistory } from './support/edited-history.ts';
+
+/** How many random histories are read. */
+const HISTORIES = Number(process.env.HISTORIES ?? 400);
+
+/** Reads a history with a reader for all of it, in two buffers taken in turn. */
+function readTogether(layout: AttributeLayout, limits: StateDocumentLimits) {
+  const reader = new StateHistoryReader(layout, limits);
+  let last = Buffer.alloc(0);
+  return (bytes: Buffer) => {
+    const copy = Buffer.from(bytes);
+    try {
+      return reader.read(copy);
+    } finally {
+      // What the reader promises not to look at any more.
+      last.fill('?');
+      last = copy;
+    }
+  };
+}
+
+/** Reads each document of a history as if there were no other. */
+function readAlone(layout: AttributeLayout, limits: StateDocumentLimits) {
+  return (bytes: Buffer) => {
+    const document = readStateDocument(bytes, limits);
+    return { document, projection: projectResources(document, layout) };
+  };
+}
+
+interface ReadVersion {
+  readonly document: StateDocument;
+  readonly projection: Projection;
+}
+
+/** Everything that reading a history gives, one entry a version; and the rows of `resources` it leaves. */
+function readings(history: readonly Buffer[], read: (bytes: Buffer) => ReadVersion) {
+  const lifecycle = new ResourceLifecycle();
+  const rows: Record<string, unknown>[] = [];
+  const versions = history.map((bytes, serial) => {
+    try {
+      const { document, projection } = read(bytes);
+      const { opened, closed } = lifecycle.apply(BigInt(serial), projection);
+      for (const row of rows) {
+        if (row.deleteSerial === null && closed.includes(String(row.address))) row.deleteSerial = serial;
+      }
+      for (const { address } of opened) {
+        rows.push({ ...shown({ ...projection.row(address) }), createSerial: serial, deleteSerial: null });
+      }
+      return contents(document, projection);
+    } catch (error) {
+      if (!(error instanceof UnsupportedStateDocumentError)) throw error;
+      return `${error.path}: ${error.reason}`;
+    }
+  });
+  return { versions, rows };
+}
+
+function contents(document: StateDocument, projection: Projection) {
+  const { serial, lineage, terraformVersion, outputCount, hasFoldedOutputs, depth, tokens } = document;
+  const { size, deposedAddresses, deposedAlone, repeatedAddresses } = projection;
+  return {
+    ...{ serial, lineage, terraformVersion, outputCount, hasFoldedOutputs, depth, tokens },
+    managedInstances: document.managedInstances,
+    outputs: Array.from(document.outputs(), shown),
+    instances: Array.from(document.instances(), shown),
+    ...{ size, deposedAddresses, deposedAlone, repeatedAddresses },
+    summaries: [...projection],
+    resources: Array.from(projection.rows(), shown),
+  };
+}
+
+/** An object with its bytes as text. */
+function shown(object: object): Record<string, unknown> {
+  const members = Object.entries(object);
+  return Object.fromEntries(
+    members.map(([name, value]) => [name, Buffer.isBuffer(value) ? value.toString() : value]),
+  );
+}
+
+const limits = fc.record({
+  maxBytes: fc.oneof(
+    fc.constant(DEFAULT_STATE_DOCUMENT_LIMITS.maxBytes),
+    fc.integer({ min: 600, max: 4000 }),
+  ),
+  maxExpandedDigits: fc.constantFrom(1000, 50),
+  maxEntries: fc.oneof({ weight: 3, arbitrary: fc.constant(1_000_000) }, fc.integer({ min: 1, max: 40 })),
+  maxDependencies: fc.oneof(
+    { weight: 3, arbitrary: fc.constant(5_000_000) },
+    fc.integer({ min: 0, max: 12 }),
+  ),
+});
+
+describe('a history read together', () => {
+  test.each(['terraform', 'as-written'] as const)(
+    'has the verdicts, contents and rows it has read one by one, in the layout %s',
+    (layout) => {
+      fc.assert(
+        fc.property(choices(400), limits, (choice, limits) => {
+          const history = editedHistory(choice);
+          expect(readings(history, readTogether(layout, limits))).toEqual(
+            readings(history, readAlone(layout, limits)),
+          );
+        }),
+        { numRuns: HISTORIES },
+      );
+    },
+  );
+});
+
+const COUNT = 1000;
+
+interface Thing {
+  readonly name: string;
+  readonly id: string;
+}
+
+/** Things as resources with an instance each, or as instances of one resource, in the texts of jsonb and of Terraform. */
+const SHAPES = {
+  'resources as PostgreSQL spells them': (things: readonly Thing[]) =>
+    things.map(
+      ({ name, id }) =>
+        `{"mode": "managed", "name": "${name}", "type": "thing", "provider": "p", "instances": [{"private": "bnVsbA==", "attributes": {"id": "${id}"}, "schema_version": 0}]}`,
+    ),
+  'resources as Terraform spells them': (things: readonly Thing[]) =>
+    things.map(
+      ({ name, id }) =>
+        `{\n  "module": "module.m",\n  "mode": "managed",\n  "type": "thing",\n  "name": "${name}",\n  "provider": "p",\n  "instances": [\n    {\n      "schema_version": 0,\n      "attributes": {\n        "id": "${id}"\n      }\n    }\n  ]\n}`,
+    ),
+  'instances as PostgreSQL spells them': (things: readonly Thing[]) => [
+    `{"mode": "managed", "name": "all", "type": "thing", "provider": "p", "instances": [${things
+      .map(
+        ({ name, id }) =>
+          `{"private": "bnVsbA==", "index_key": "${name}", "attributes": {"id": "${id}"}, "schema_version": 0}`,
+      )
+      .join(', ')}]}`,
+  ],
+  'instances as Terraform spells them': (things: readonly Thing[]) => [
+    `{"mode": "managed", "type": "thing", "name": "all", "provider": "p", "instances": [${things
+      .map(
+        ({ name, id }) =>
+          `{"index_key": "${name}", "schema_version": 0, "attributes": {"id": "${id}"}, "private": "bnVsbA=="}`,
+      )
+      .join(', ')}]}`,
+  ],
+};
+
+function documentOf(resources: readonly string[]): Buffer {
+  return Buffer.from(`{"serial": 1, "version": 4, "resources": [${resources.join(', ')}]}`);
+}
+
+function things(prefix: string, count: number): Thing[] {
+  return Array.from({ length: count }, (_, i) => ({ name: `${prefix}${i}`, id: `i-${i}` }));
+}
+
+const all = things('r', COUNT);
+const renamed = ({ name, id }: Thing): Thing => ({ name: `x${name}`, id });
+const changed = ({ name, id }: Thing): Thing => ({ name, id: `x${id}` });
+
+describe.each(Object.entries(SHAPES))('of %s those that did not change are taken over', (_shape, spelled) => {
+  test.each([
+    ['when nothing has changed', all, COUNT],
+    ['when 40 are gone in front', all.slice(40), COUNT - 40],
+    ['when 40 are new in front', [...things('a', 40), ...all], COUNT],
+    ['when 40 in front have another name', all.map((one, i) => (i < 40 ? renamed(one) : one)), COUNT - 40],
+    ['when one has changed', all.map((one, i) => (i === 500 ? changed(one) : one)), COUNT - 1],
+    ['when every second has changed', all.map((one, i) => (i % 2 > 0 ? changed(one) : one)), COUNT / 2],
+    ['when every second is gone', all.filter((_, i) => i % 2 > 0), COUNT / 2],
+    ['when every second has another name', all.map((one, i) => (i % 2 > 0 ? renamed(one) : one)), COUNT / 2],
+    ['when two have changed places', [...all.slice(1, 2), ...all.slice(0, 1), ...all.slice(2)], COUNT],
+    ['when all stand in another order', all.toReversed(), COUNT],
+  ])('%s', (_when, after, unchanged) => {
+    const reader = new StateHistoryReader('terraform');
+    expect(reader.read(documentOf(spelled(all)))).toMatchObject({ instances: COUNT, reusedInstances: 0 });
+    expect(reader.read(documentOf(spelled(after)))).toMatchObject({
+      instances: after.length,
+      reusedInstances: unchanged,
+    });
+  });
+});
+
+test('after a document that was refused nothing is taken over', () => {
+  const reader = new StateHistoryReader('terraform');
+  const document = documentOf(SHAPES['resources as PostgreSQL spells them'](all));
+  reader.read(document);
+  expect(() => reader.read(document.subarray(0, -1))).toThrow(UnsupportedStateDocumentError);
+  expect(reader.read(document).reusedInstances).toBe(0);
+  expect(reader.read(document).reusedInstances).toBe(COUNT);
+});
