@@ -41,11 +41,11 @@ export const uuid = z
   .refine((value) => isUuid(value) && value === value.toLowerCase(), 'is not a lower-case UUID');
 
 /** A serial as decimal text; a bigint in code. */
-export const serial = z
-  .string()
-  .regex(/^(?:0|[1-9][0-9]{0,18})$/, 'is not a serial in decimal digits')
-  .transform(BigInt)
-  .refine((value) => value <= MAX_SERIAL, 'is a serial above 2^63 - 2');
+export const serial = z.codec(
+  z.string().regex(/^(?:0|[1-9][0-9]{0,18})$/, 'is not a serial in decimal digits'),
+  z.bigint().max(MAX_SERIAL, 'is a serial above 2^63 - 2'),
+  { decode: BigInt, encode: String },
+);
 
 /**
  * An instant: RFC 3339 in UTC with exactly six fractional digits, of a day the calendar has in the years 0001 to 9999. No leap
