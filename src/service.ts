@@ -20,6 +20,7 @@ import { refuseUnusableDatabase } from './database/readiness.ts';
 import { createContext, type GraphqlContext } from './graphql/context.ts';
 import { createSchema } from './graphql/schema.ts';
 import { createHttpServer } from './http/server.ts';
+import { ArchiveInspector } from './inspection/inspector.ts';
 import { openArchiveStore } from './operations/archive-store.ts';
 import { DownloadAccesses } from './operations/download-accesses.ts';
 import { openArchive, removeExpiredArchives } from './operations/downloads.ts';
@@ -90,11 +91,13 @@ export async function startService(
     logger,
     concurrency: OPERATIONS_AT_A_TIME,
   });
+  const inspector = new ArchiveInspector(OPERATIONS_AT_A_TIME);
   const services: ArchiveServices = {
     environments,
     store: await openArchiveStore(join(config.dataDirectory, 'store')).catch(blameOperator(DATA_DIRECTORY)),
     links: await loadOrCreateLinkSigner(config.dataDirectory).catch(blameOperator(DATA_DIRECTORY)),
     runner,
+    inspector,
     readCredential: (token) => readKilolockCredential(database, policies, token),
     accesses: new DownloadAccesses(),
     limits: { ...DEFAULT_ARCHIVE_LIMITS, maxArchiveBytes: BigInt(config.maxArchiveBytes) },
@@ -135,7 +138,7 @@ export async function startService(
       // First the operations: a request may be waiting for one.
       await runner.close();
       await Promise.race([server.close(), pause(REQUEST_GRACE_MS, undefined, { ref: false })]);
-      await ownDatabases.close();
+      await Promise.all([ownDatabases.close(), inspector.close()]);
     },
   };
 }

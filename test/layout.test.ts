@@ -50,6 +50,7 @@ test('an import that runs upwards, or aside, is an error of `npm run check`', as
     'src/base/x.ts': '../archive/format.ts',
     'src/archive/x.ts': '../terraform/document.ts',
     'src/database/migrations/x.ts': '../../history/states.ts',
+    'src/inspection/x.ts': '../database/connection.ts',
     'src/auth/x.ts': '../history/states.ts',
     'src/history/x.ts': '../restore/plan.ts',
     'src/restore/x.ts': '../operations/services.ts',

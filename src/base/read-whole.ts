@@ -1,18 +1,23 @@
 /**
- * The bytes of a stream as one piece of memory, where their number is known beforehand.
+ * Fills `memory` with the bytes of a stream, where their number is known beforehand.
  *
  * @throws Error when there are fewer or more: a bug of whoever told the number.
  */
-export async function readWhole(content: AsyncIterable<Uint8Array>, byteLength: number): Promise<Buffer> {
-  const bytes = Buffer.allocUnsafe(byteLength);
+export async function readInto(memory: Uint8Array, content: AsyncIterable<Uint8Array>): Promise<void> {
   let at = 0;
   for await (const chunk of content) {
-    if (chunk.byteLength > byteLength - at)
-      throw new Error(`unreachable: more than ${byteLength} bytes came`);
-    bytes.set(chunk, at);
-    at += chunk.byteLength;
+    if (chunk.length > memory.length - at)
+      throw new Error(`unreachable: more than ${memory.length} bytes came`);
+    memory.set(chunk, at);
+    at += chunk.length;
   }
   // What was not written to holds whatever the memory held before.
-  if (at < byteLength) throw new Error(`unreachable: ${at} of ${byteLength} bytes came`);
+  if (at < memory.length) throw new Error(`unreachable: ${at} of ${memory.length} bytes came`);
+}
+
+/** The bytes of a stream as one piece of memory; see {@link readInto}. */
+export async function readWhole(content: AsyncIterable<Uint8Array>, byteLength: number): Promise<Buffer> {
+  const bytes = Buffer.allocUnsafe(byteLength);
+  await readInto(bytes, content);
   return bytes;
 }

@@ -5,7 +5,7 @@ import { applyRestore } from '../restore/apply.ts';
 import { type Destination, destinationOf } from '../restore/destination.ts';
 import { type ConflictPolicy, findPlace } from '../restore/placement.ts';
 import { planRestore } from '../restore/plan.ts';
-import { readManifest } from '../restore/restore-request.ts';
+import { readManifest, rowPathsOf } from '../restore/restore-request.ts';
 import { withCurrentRights, withdrawn } from './current-caller.ts';
 import { NotPermittedError, refuseUncovered } from './destination-permission.ts';
 import { exportReplacedState } from './export-state-archive.ts';
@@ -52,7 +52,7 @@ export async function importStateArchive(
   input: ImportRequest,
 ): Promise<StartedOperation> {
   let isTakenOver = false;
-  const removeFile = () => rm(file.path, { force: true });
+  const removeFile = () => removeReceived(file);
   try {
     if (input.expectedSha256 !== null && input.expectedSha256 !== file.sha256) {
       throw new RequestRefusedError(
@@ -104,6 +104,11 @@ export async function importStateArchive(
   }
 }
 
+async function removeReceived({ path }: ReceivedFile): Promise<void> {
+  const rows = Object.values(rowPathsOf({ archivePath: path }));
+  for (const each of [path, ...rows]) await rm(each, { force: true });
+}
+
 /** What the file claims to be. Read within the request, and given up with it. */
 async function manifestOf(
   { path }: ReceivedFile,
@@ -137,7 +142,7 @@ async function runImport(
   },
   { signal, report }: JobContext,
 ): Promise<void> {
-  const { limits } = services;
+  const { limits, inspector } = services;
   const request = await withCurrentRights(services, asked);
   const { caller } = request;
   try {
@@ -150,6 +155,7 @@ async function runImport(
     report({ versionsDone: BigInt(versions), bytesDone: bytes });
   const plan = await planRestore(
     database,
+    inspector,
     {
       archivePath: file.path,
       limits,

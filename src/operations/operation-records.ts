@@ -9,7 +9,8 @@ import { DatabaseUnusableError } from '../database/errors.ts';
 import type { Database, OperationKind, OperationStatus } from '../database/types.ts';
 import { labelOf, labelSql, type StateNamespace } from '../history/namespace.ts';
 import { type Caller, may, mayAddressSql } from '../history/states.ts';
-import { type RestoreReport, WARNING_CODES } from '../restore/report.ts';
+import { WARNING_CODES } from '../inspection/warnings.ts';
+import type { RestoreReport } from '../restore/report.ts';
 import type { Idempotency } from './idempotency.ts';
 import type { UserError, UserErrorCode } from './user-error.ts';
 

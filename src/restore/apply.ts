@@ -1,9 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { v5 as uuidv5 } from 'uuid';
 import { ArchiveError } from '../archive/errors.ts';
-import { ARCHIVE_FORMAT } from '../archive/format.ts';
+import { ARCHIVE_FORMAT, versionMemberName } from '../archive/format.ts';
 import type { ArchivedEvent, ArchivedVersion } from '../archive/model.ts';
-import { readWhole } from '../base/read-whole.ts';
 import { type DatabaseSession, inTransaction, type KilolockDatabase } from '../database/connection.ts';
 import { type CopyValue, copyIntoTable } from '../database/copy.ts';
 import {
@@ -16,19 +15,19 @@ import {
 } from '../database/errors.ts';
 import { digestOwnVersions } from '../history/digest-budget.ts';
 import { digestHistory, readHistories } from '../history/history.ts';
+import { RefusedDocumentError } from '../inspection/errors.ts';
+import { type ResourceRow, readOutputRows, readResourceRows } from '../inspection/spooled-rows.ts';
 import { alreadyExists } from './destination.ts';
 import { RestoreRefusedError } from './errors.ts';
 import { rewriteEventPayload } from './event-payload.ts';
-import { deriveOutputs, insertOutputRows, type VersionOutputs } from './outputs.ts';
+import { insertOutputRows, type VersionOutput } from './outputs.ts';
 import type { ReplacedState } from './overwrite.ts';
 import { type Claimant, claimPlace } from './placement.ts';
 import type { RestorePlan } from './plan.ts';
 import { refuseOverQuota } from './quota.ts';
 import { nameForRecord } from './report.ts';
-import { insertResourceRows, type ResourceRow } from './resource-rows.ts';
-import { archiveMembers } from './restore-request.ts';
-import { spansOf } from './span-rows.ts';
-import { rawStateOf, readKeptDocument, unsupportedDocument } from './supported-document.ts';
+import { insertResourceRows } from './resource-rows.ts';
+import { archiveMembers, rowPathsOf } from './restore-request.ts';
 
 /** On whose behalf a history is restored, for the record. The version mapping is kept under the operation's id. */
 export interface RestoreRecord extends Claimant {
@@ -60,7 +59,8 @@ export class RestoreProofError extends Error {
  * unless it holds raw states in a spelling that jsonb does not keep.
  *
  * @throws RestoreRefusedError when the destination was taken meanwhile, or PostgreSQL refuses what a raw state holds.
- * @throws ArchiveError ARCHIVE_INCONSISTENT when PostgreSQL refuses another value.
+ * @throws ArchiveError ARCHIVE_INCONSISTENT when PostgreSQL refuses another value, or keeps a raw state in another spelling
+ *   although the archive says that it does not.
  * @throws RestoreProofError when the rows do not amount to the history.
  */
 export async function applyRestore(
@@ -103,9 +103,8 @@ class Restore {
   readonly #versionIds: ReadonlyMap<bigint, string>;
   /** New version ids by archived id. */
   readonly #versionIdsBySource: ReadonlyMap<string, string>;
-  #copiedResources = 0;
-  /** How many resource rows had been sent when a version was through, for each in serial order. */
-  readonly #resourcesUpTo: number[] = [];
+  /** The serials at which resource rows begin, and the number of the first such row, in order. */
+  readonly #firstResources: { readonly serial: bigint; readonly row: number }[] = [];
 
   constructor(plan: RestorePlan, record: RestoreRecord, replacedDigest: string | null) {
     this.#plan = plan;
@@ -123,16 +122,15 @@ class Restore {
   /** The refusal of what PostgreSQL could not hold: of the document it came from, if it can be told. */
   refusalFor(error: UnstorableValueError): RestoreRefusedError | ArchiveError {
     const copied = copiedRow(error);
-    const { versions } = this.#plan.archive.manifest;
-    const at =
+    const serial =
       copied?.table === 'state_versions'
-        ? copied.row
+        ? this.#plan.archive.manifest.versions[copied.row]?.serial
         : copied?.table === 'resources'
-          ? this.#resourcesUpTo.filter((upTo) => upTo <= copied.row).length
-          : -1;
-    const version = versions[at];
-    if (version !== undefined) {
-      return unsupportedDocument(rawStateOf(version.serial), '$', refusalText(error), error);
+          ? this.#firstResources.findLast(({ row }) => row <= copied.row)?.serial
+          : undefined;
+    if (serial !== undefined) {
+      const refused = new RefusedDocumentError(serial, { path: '$', reason: refusalText(error) });
+      return new RestoreRefusedError('UNSUPPORTED_STATE_DOCUMENT', refused.message, { cause: error });
     }
     return new ArchiveError(
       'ARCHIVE_INCONSISTENT',
@@ -241,34 +239,23 @@ class Restore {
   }
 
   async *#resourceRows(): AsyncGenerator<ResourceRow> {
-    const spans = spansOf(this.#plan);
-    try {
-      for await (const { version, byteLength, content } of this.#archivedVersions()) {
-        const { document } = readKeptDocument(version.serial, await readWhole(content, byteLength));
-        for (const row of await spans.begunAt(version, document)) {
-          this.#copiedResources += 1;
-          yield row;
-        }
-        this.#resourcesUpTo.push(this.#copiedResources);
-      }
-    } finally {
-      await spans.close();
+    let sent = 0;
+    for await (const row of readResourceRows(rowPathsOf(this.#plan.request).resources)) {
+      const serial = row.createSerial;
+      if (this.#firstResources.at(-1)?.serial !== serial) this.#firstResources.push({ serial, row: sent });
+      sent += 1;
+      yield row;
     }
   }
 
   async #insertOutputs(session: DatabaseSession): Promise<void> {
-    const { foldedOutputs } = this.#plan;
-    await deriveOutputs(session.db, this.#stateId, foldedOutputs);
-    if (foldedOutputs.length > 0) {
-      await insertOutputRows(session, this.#tenantId, this.#foldedOutputs(new Set(foldedOutputs)));
-    }
+    const count = await insertOutputRows(session, this.#tenantId, this.#outputRows());
+    this.#expect('outputs', count, this.#plan.report.outputs);
   }
 
-  async *#foldedOutputs(serials: ReadonlySet<bigint>): AsyncGenerator<VersionOutputs> {
-    for await (const { version, byteLength, content } of this.#archivedVersions()) {
-      if (!serials.has(version.serial)) continue;
-      const { document } = readKeptDocument(version.serial, await readWhole(content, byteLength));
-      yield { versionId: this.#versionIdOf(version.serial), outputs: document.outputs() };
+  async *#outputRows(): AsyncGenerator<VersionOutput> {
+    for await (const { serial, ...output } of readOutputRows(rowPathsOf(this.#plan.request).outputs)) {
+      yield { ...output, versionId: this.#versionIdOf(serial) };
     }
   }
 
@@ -336,6 +323,13 @@ class Restore {
     if (history === undefined) throw new RestoreProofError('The restored state cannot be read back.');
     const altered = history.digests.find(({ serial, sha256 }) => keptDigests.get(serial) !== sha256);
     if (altered !== undefined) {
+      if (this.#plan.archive.manifest.rawStateText === 'jsonb') {
+        throw new ArchiveError(
+          'ARCHIVE_INCONSISTENT',
+          `the archive says that its raw states are the text of PostgreSQL's jsonb, and that of serial ${altered.serial} is not`,
+          { member: versionMemberName(altered.serial) },
+        );
+      }
       throw new RestoreProofError(`The raw state of serial ${altered.serial} is not what the archive holds.`);
     }
     if (digestHistory(history).historyDigest !== report.historyDigest) {

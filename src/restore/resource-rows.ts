@@ -1,16 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { DatabaseSession } from '../database/connection.ts';
 import { type CopyValue, copyIntoTable } from '../database/copy.ts';
-import type { ProjectedResource } from '../terraform/projection.ts';
-
-/** A row of `resources` before it has an id. */
-export interface ResourceRow {
-  readonly resource: ProjectedResource;
-  readonly createSerial: bigint;
-  readonly deleteSerial: bigint | null;
-  /** The creation time of the version that created the row (data model 2.5). */
-  readonly createdAt: string;
-}
+import type { ResourceRow } from '../inspection/spooled-rows.ts';
 
 /** Inserts rows of `resources` as they come; returns how many. */
 export async function insertResourceRows(

@@ -2,6 +2,7 @@ import { createReadStream } from 'node:fs';
 import type { ArchiveLimits } from '../archive/format.ts';
 import type { ArchiveManifest } from '../archive/model.ts';
 import { type ArchiveMember, readArchive, type VerifiedArchive } from '../archive/reader.ts';
+import type { RowPaths } from '../inspection/inspection.ts';
 import type { PlacementRequest } from './placement.ts';
 
 /** What is to be restored, and where. */
@@ -13,6 +14,11 @@ export interface RestoreRequest extends PlacementRequest {
   readonly dryRun: boolean;
   /** Ends the work early; nothing is left behind. */
   readonly signal: AbortSignal;
+}
+
+/** Where a restore puts its rows aside between plan and apply. */
+export function rowPathsOf({ archivePath }: Pick<RestoreRequest, 'archivePath'>): RowPaths {
+  return { resources: `${archivePath}.resources`, outputs: `${archivePath}.outputs` };
 }
 
 /** The members of the archive, verified as they are read; see {@link readArchive}. */

@@ -10,15 +10,16 @@ import { isUnstorableValue, refusalText } from '../database/errors.ts';
 import type { Database } from '../database/types.ts';
 import { possibleNames, StateAmbiguousError, selectStates } from '../history/namespace.ts';
 import { findLockHolders } from '../history/versions.ts';
+import { findDoubtfulRows } from '../inspection/storage.ts';
 import { DEFAULT_STATE_DOCUMENT_LIMITS, type StateDocument } from '../terraform/document.ts';
 import { ResourceLifecycle } from '../terraform/lifecycle.ts';
 import { type Projection, projectResources } from '../terraform/projection.ts';
+import { DatabaseStorage } from './database-storage.ts';
 import { type Destination, hasArchivedNamesake, lockPolicyIn } from './destination.ts';
 import { RestoreRefusedError } from './errors.ts';
 import { insertOutputRows } from './outputs.ts';
 import { refuseOverQuota } from './quota.ts';
 import { insertResourceRows } from './resource-rows.ts';
-import { StorageTrial } from './storage-trial.ts';
 import { readSupportedDocument, unsupportedDocument } from './supported-document.ts';
 
 /** The values Kilolock's own import endpoint takes for a version's source (data model 2.1). */
@@ -65,9 +66,10 @@ export async function appendSnapshot(
   const limits = { ...DEFAULT_STATE_DOCUMENT_LIMITS, maxExpandedDigits: Number.POSITIVE_INFINITY };
   const document = readSupportedDocument(snapshot.document, 'This document', limits);
   const projection = projectResources(document, 'as-written');
-  const trial = new StorageTrial(database, destination.namespace.tenantId);
-  const refusal = await trial.refusalOf('This document', document, projection);
-  if (refusal !== null) throw refusal;
+  const doubtful = findDoubtfulRows(document, projection);
+  const storage = new DatabaseStorage(database, destination.namespace.tenantId);
+  const fault = doubtful && (await storage.faultOf(doubtful));
+  if (fault) throw unsupportedDocument('This document', fault.path, fault.reason);
   try {
     return await inTransaction(database, 'restore', (session) =>
       append(session, destination, snapshot, { document, projection }, once),
@@ -92,9 +94,11 @@ async function append(
   await refuseOverQuota(db, destination.namespace, document.managedInstances, state.id);
   const version = await insertVersion(db, destination, state.id, document, snapshot);
   await projectVersion(session, destination, state.id, version, projection);
-  await insertOutputRows(session, destination.namespace.tenantId, [
-    { versionId: version.id, outputs: document.outputs() },
-  ]);
+  await insertOutputRows(
+    session,
+    destination.namespace.tenantId,
+    [...document.outputs()].map((output) => ({ ...output, versionId: version.id })),
+  );
   await db
     .updateTable('states')
     .set({ current_version_id: version.id, updated_at: sql`now()` })

@@ -83,3 +83,11 @@ export function hexDigit(byte: number): number {
   const letter = byte | 0x20;
   return letter >= 0x61 && letter <= 0x66 ? letter - 0x61 + 10 : -1;
 }
+
+/** The position after the escape at `at` of a string known to be JSON; both halves of a surrogate pair are one escape. */
+export function endOfEscape(bytes: Buffer, at: number): number {
+  if (bytes[at + 1] !== LETTER_U) return at + 2;
+  // D800 to DFFF.
+  const isSurrogate = ((bytes[at + 2] ?? 0) | 0x20) === 0x64 && hexDigit(bytes[at + 3] ?? 0) >= 8;
+  return isSurrogate ? at + 12 : at + 6;
+}

@@ -8,6 +8,7 @@ import {
   COLON,
   COMMA,
   decodeString,
+  endOfEscape,
   endOfScalar,
   endOfString,
   hasToken,
@@ -21,7 +22,6 @@ import {
   skipWhitespace,
   startOfMemberValue,
 } from './json-bytes.ts';
-import { endOfEscape } from './json-escape.ts';
 import { PieceWriter } from './piece-writer.ts';
 
 const KEY_TYPE = Buffer.from('"type"');

@@ -14,11 +14,11 @@ import {
   readVersionContents,
 } from '../../src/history/versions.ts';
 import { readStateDocument } from '../../src/terraform/document.ts';
-import { jsonbText } from '../../src/terraform/jsonb-text.ts';
 import { projectResources } from '../../src/terraform/projection.ts';
 import { type Backend, createCaller, openBackend } from '../operations/support/backend.ts';
 import { annotate, post, postTerraformHistory } from '../operations/support/histories.ts';
 import { insertHistory, loadCase, loadTerraformHistory } from '../support/fixtures.ts';
+import { jsonbTexts } from '../support/jsonb-texts.ts';
 import { stateText } from '../terraform/state-text.ts';
 
 let backend: Backend;
@@ -111,19 +111,17 @@ test('what a version holds, and how it differs from the one before, is what its 
     backend.database.for('record'),
     versions.map(({ id }) => id),
   );
-  let before = new Map<string, string>();
+  let before = new Map<string, string | undefined>();
   for (const [index, version] of versions.entries()) {
     const document = readStateDocument(Buffer.from(documents[index] ?? ''));
-    const now = new Map(
-      Array.from(projectResources(document, 'as-written').rows(), ({ address, attributes }) => [
-        address,
-        jsonbText(attributes).toString(),
-      ]),
+    const resources = [...projectResources(document, 'as-written').rows()];
+    const attributes = await jsonbTexts(
+      backend.database.pool,
+      resources.map((resource) => resource.attributes.toString()),
     );
+    const now = new Map(resources.map(({ address }, i) => [address, attributes[i]]));
     const added = [...now.keys()].filter((address) => !before.has(address));
-    const changed = [...now].filter(
-      ([address, attributes]) => before.has(address) && before.get(address) !== attributes,
-    );
+    const changed = [...now].filter(([address, text]) => before.has(address) && before.get(address) !== text);
     expect(contents.get(version.id)).toEqual({
       resources: now.size,
       added: added.length,

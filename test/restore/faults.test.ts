@@ -69,7 +69,7 @@ async function failingAtEachStatement(
 
 test('a restore that fails at any of its statements leaves no row and no lock, and then succeeds', async () => {
   const operationId = await recordImport(backend.database, caller, 'restored');
-  const plan = await planOf(backend.database, caller, archive, 'restored');
+  const plan = await planOf(backend, caller, archive, 'restored');
   const statements = await failingAtEachStatement((database) => apply(database, plan, operationId));
 
   expect(statements.at(0)).toMatch(/^begin/);
@@ -79,6 +79,7 @@ test('a restore that fails at any of its statements leaves no row and no lock, a
     '"public"."state_versions"',
     '"public"."state_version_tags"',
     '"public"."resources"',
+    '"public"."outputs"',
     '"public"."events"',
     '"state_archive"."version_mapping"',
   ]);
@@ -104,7 +105,7 @@ test.each([
 ])('a connection lost %s leaves no row, and the restore can be tried again', async (_when, moment) => {
   const label = `lost ${moment.source}`.replaceAll(/[^a-z ]/g, '');
   const operationId = await recordImport(backend.database, caller, label);
-  const plan = await planOf(backend.database, caller, archive, label, { allowSharedLineage: true });
+  const plan = await planOf(backend, caller, archive, label, { allowSharedLineage: true });
   const before = await countRows(backend.database);
   let loss: Promise<unknown> | undefined;
   const database = interceptQueries(backend.database, async (statement, client) => {
@@ -123,7 +124,7 @@ test.each([
 
 test('an operation that cannot record its success restores nothing', async () => {
   const operationId = await recordImport(backend.database, caller, 'unrecorded');
-  const plan = await planOf(backend.database, caller, archive, 'unrecorded', { allowSharedLineage: true });
+  const plan = await planOf(backend, caller, archive, 'unrecorded', { allowSharedLineage: true });
   const before = await countRows(backend.database);
   const refused = apply(backend.database, plan, operationId, async () => {
     throw new Fault('at the record');

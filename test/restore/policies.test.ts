@@ -316,7 +316,7 @@ describe('an overwrite', () => {
       ],
     ])('%s refuses it with %s, and what was there stays', async (_what, code, happening) => {
       const { id } = await standHistory(backend.database, caller, LABEL);
-      const plan = await planOverwrite(backend.database, caller, archive, LABEL, 2n);
+      const plan = await planOverwrite(backend, caller, archive, LABEL, 2n);
       const operationId = await recordImport(backend.database, caller, LABEL);
       await happening(id);
       const before = await readTableContents(backend.database);
@@ -330,7 +330,7 @@ describe('an overwrite', () => {
     ['its success cannot be recorded', { beforeCommit: fault }],
   ])('when %s, changes nothing', async (_what, faults) => {
     await standHistory(backend.database, caller, LABEL);
-    const plan = await planOverwrite(backend.database, caller, archive, LABEL, 2n);
+    const plan = await planOverwrite(backend, caller, archive, LABEL, 2n);
     const operationId = await recordImport(backend.database, caller, LABEL);
     const before = await readTableContents(backend.database);
     await expect(applyOverwrite(backend.database, plan, operationId, faults)).rejects.toThrow('a fault');
@@ -339,7 +339,7 @@ describe('an overwrite', () => {
 
   test('makes writers wait, and what they write comes on top of the restored history', async () => {
     const { id } = await standHistory(backend.database, caller, LABEL);
-    const plan = await planOverwrite(backend.database, caller, archive, LABEL, 2n);
+    const plan = await planOverwrite(backend, caller, archive, LABEL, 2n);
     const operationId = await recordImport(backend.database, caller, LABEL);
     let written: Promise<{ serial: bigint }> | undefined;
     await applyOverwrite(backend.database, plan, operationId, {
@@ -391,7 +391,7 @@ describe('an overwrite', () => {
   test('lets no apply begin that it would delete: one that comes first refuses it, one that comes later waits', async () => {
     const { id } = await standHistory(backend.database, caller, LABEL);
     const begin = () => setToWork(backend.database, id, 'runningApply');
-    const plan = await planOverwrite(backend.database, caller, archive, LABEL, 2n);
+    const plan = await planOverwrite(backend, caller, archive, LABEL, 2n);
     let waiting: Promise<unknown> | undefined;
     await applyOverwrite(backend.database, plan, await recordImport(backend.database, caller, LABEL), {
       beforeCommit: async () => {
@@ -406,7 +406,7 @@ describe('an overwrite', () => {
     // It began at a version that is gone by now: its foreign key refuses it.
     await expect(waiting).rejects.toMatchObject({ code: '23503' });
 
-    const again = await planOverwrite(backend.database, caller, archive, LABEL, 5n);
+    const again = await planOverwrite(backend, caller, archive, LABEL, 5n);
     const refused = applyOverwrite(
       backend.database,
       again,
@@ -462,8 +462,8 @@ describe('an overwrite', () => {
     const { id } = await standHistory(backend.database, caller, LABEL);
     await runImport(backend, caller, archive, confirmed(2n));
     const plans = [
-      await planOverwrite(backend.database, caller, archive, LABEL, 5n),
-      await planOverwrite(backend.database, caller, archive, LABEL, 5n),
+      await planOverwrite(backend, caller, archive, LABEL, 5n),
+      await planOverwrite(backend, caller, archive, LABEL, 5n),
     ];
     const settled = await Promise.allSettled(
       plans.map(async (plan) =>

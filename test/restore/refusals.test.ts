@@ -332,7 +332,7 @@ describe('two restores at the same moment', () => {
 
 /** The plan of a restore into the caller's environment, and the operation it is to belong to. */
 async function prepared(path: string, label: string, allowSharedLineage = false) {
-  const plan = await planOf(backend.database, caller, path, label, { allowSharedLineage });
+  const plan = await planOf(backend, caller, path, label, { allowSharedLineage });
   return { plan, operationId: await recordImport(backend.database, caller, label) };
 }
 

@@ -1,13 +1,22 @@
-import { describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import {
   DEFAULT_STATE_DOCUMENT_LIMITS,
   readStateDocument,
   type StateDocument,
 } from '../../src/terraform/document.ts';
 import { UnsupportedStateDocumentError } from '../../src/terraform/errors.ts';
-import { isJsonbText, jsonbText } from '../../src/terraform/jsonb-text.ts';
 import { projectResources } from '../../src/terraform/projection.ts';
+import { createEmptyTestDatabase, type TestDatabase } from '../support/database.ts';
+import { jsonbTexts } from '../support/jsonb-texts.ts';
 import { kilolockCases, recordedColumn, unpack } from './support/kilolock-documents.ts';
+
+let database: TestDatabase;
+
+beforeAll(async () => {
+  database = await createEmptyTestDatabase();
+});
+
+afterAll(() => database.drop());
 
 /** Numbers as Kilolock takes them when a document is posted. */
 const POSTED = { ...DEFAULT_STATE_DOCUMENT_LIMITS, maxExpandedDigits: Number.POSITIVE_INFINITY };
@@ -18,26 +27,26 @@ const refused = kilolockCases.filter(({ refused }) => refused !== undefined);
 const isLongKey = ({ name }: { name: string }) => /random hex digits|300000 times a/.test(name);
 
 describe('a document that Kilolock holds has the rows that Kilolock makes of it', () => {
-  test.each(held)('$name', ({ document, rows, outputs }) => {
+  test.each(held)('$name', async ({ document, rows, outputs }) => {
     const read = readStateDocument(unpack(document), POSTED);
-    expect(resourceRows(read)).toEqual(rows);
-    expect(outputRows(read)).toEqual(outputs);
+    expect(await resourceRows(read)).toEqual(rows);
+    expect(await outputRows(read)).toEqual(outputs);
   });
 });
 
 describe('its stored text has the rows that Kilolock makes of that', () => {
   test.each(held.filter(({ stored }) => stored !== undefined))(
     '$name',
-    ({ stored = '', rows, outputs, again = rows, againOutputs = outputs }) => {
+    async ({ stored = '', rows, outputs, again = rows, againOutputs = outputs }) => {
       const text = unpack(stored);
-      expect(isJsonbText(text)).toBe(true);
+      expect(await jsonbTexts(database.database.pool, [text.toString()])).toEqual([text.toString()]);
       if (again === null) {
         expect(() => readStateDocument(text)).toThrow(UnsupportedStateDocumentError);
         return;
       }
       const read = readStateDocument(text);
-      expect(resourceRows(read)).toEqual(again);
-      expect(outputRows(read)).toEqual(againOutputs);
+      expect(await resourceRows(read)).toEqual(again);
+      expect(await outputRows(read)).toEqual(againOutputs);
     },
   );
 });
@@ -56,32 +65,36 @@ describe('a document that Kilolock refuses is refused, with a path and a reason'
   });
 });
 
-function resourceRows(document: StateDocument) {
-  return [...projectResources(document, 'as-written').rows()]
-    .map((resource) =>
-      [
-        resource.address,
-        resource.mode,
-        resource.type,
-        resource.name,
-        resource.provider,
-        resource.modulePath,
-        resource.indexKind,
-        resource.indexValue,
-        jsonbText(resource.attributes).toString(),
-        jsonbText(resource.sensitivePaths).toString(),
-        jsonbText(Buffer.from(resource.dependenciesRaw)).toString(),
-        resource.attributesHash,
-        resource.schemaVersion,
-      ].map(recordedColumn),
-    )
+async function resourceRows(document: StateDocument) {
+  const rows = await Promise.all(
+    [...projectResources(document, 'as-written').rows()].map(async (resource) => [
+      resource.address,
+      resource.mode,
+      resource.type,
+      resource.name,
+      resource.provider,
+      resource.modulePath,
+      resource.indexKind,
+      resource.indexValue,
+      ...(await kept(resource.attributes, resource.sensitivePaths, Buffer.from(resource.dependenciesRaw))),
+      resource.attributesHash,
+      resource.schemaVersion,
+    ]),
+  );
+  return rows
+    .map((row) => row.map(recordedColumn))
     .sort(([a], [b]) => Buffer.compare(Buffer.from(String(a)), Buffer.from(String(b))));
 }
 
-function outputRows(document: StateDocument) {
-  return [...document.outputs()]
+async function outputRows(document: StateDocument) {
+  const rows = [...document.outputs()]
     .toSorted((a, b) => Buffer.compare(Buffer.from(a.name), Buffer.from(b.name)))
-    .map(({ name, value, type, sensitive }) =>
-      [name, jsonbText(value).toString(), jsonbText(type).toString(), sensitive].map(recordedColumn),
+    .map(async ({ name, value, type, sensitive }) =>
+      [name, ...(await kept(value, type)), sensitive].map(recordedColumn),
     );
+  return Promise.all(rows);
+}
+
+function kept(...values: Buffer[]): Promise<string[]> {
+  return jsonbTexts(database.database.pool, values.map(String));
 }

@@ -8,6 +8,7 @@ import { type AttributeLayout, projectResources } from '../../src/terraform/proj
 import { TerraformLayout } from '../../src/terraform/terraform-layout.ts';
 import { createEmptyTestDatabase, type TestDatabase } from '../support/database.ts';
 import { loadCase, loadTerraformHistory } from '../support/fixtures.ts';
+import { jsonbTexts } from '../support/jsonb-texts.ts';
 import { stateText } from './state-text.ts';
 
 let database: TestDatabase;
@@ -23,15 +24,6 @@ afterAll(async () => {
   await client.end();
   await database.drop();
 });
-
-/** What PostgreSQL makes of each text in a jsonb column. */
-async function throughJsonb(texts: readonly string[]): Promise<string[]> {
-  const { rows } = await client.query<{ text: string }>(
-    'select (t.json::jsonb)::text as text from unnest($1::text[]) with ordinality as t (json, n) order by n',
-    [texts],
-  );
-  return rows.map(({ text }) => text);
-}
 
 /** The lifecycle rows of a history, in the form of `expected-resources.json`. */
 function lifecycleRows(documents: readonly string[], layout: AttributeLayout) {
@@ -87,7 +79,7 @@ describe('the history that Terraform wrote has the rows and hashes that Kilolock
 
   test('from the text of jsonb alone, in the layout of Terraform', async () => {
     const documents = (await loadTerraformHistory()).map(({ document }) => document);
-    const stored = await throughJsonb(documents);
+    const stored = await jsonbTexts(client, documents);
     expect(stored).not.toEqual(documents);
     expectRows(lifecycleRows(stored, 'terraform'));
   });
@@ -97,7 +89,7 @@ test('attributes that go-cty and Go wrote come back byte for byte from the text 
   const texts = await readJson('fixtures/go-cty-attributes.json');
   if (!Array.isArray(texts)) throw new Error('The fixture is no list.');
   const layout = new TerraformLayout();
-  const rendered = (await throughJsonb(texts)).map((text) => {
+  const rendered = (await jsonbTexts(client, texts)).map((text) => {
     const pieces: Buffer[] = [];
     layout.render(Buffer.from(text), (piece) => pieces.push(Buffer.from(piece)));
     return Buffer.concat(pieces).toString();

@@ -6,10 +6,11 @@ import { insertOperation, markRunning } from '../../../src/operations/operation-
 import { applyRestore } from '../../../src/restore/apply.ts';
 import { destinationOf } from '../../../src/restore/destination.ts';
 import { planRestore, type RestorePlan } from '../../../src/restore/plan.ts';
+import type { Backend } from './backend.ts';
 
 /** The plan of a restore into the caller's environment, all checks passed. */
 export async function planOf(
-  database: KilolockDatabase,
+  { database, services }: Pick<Backend, 'database' | 'services'>,
   caller: Caller,
   path: string,
   label: string,
@@ -24,7 +25,7 @@ export async function planOf(
     dryRun: false,
     signal: new AbortController().signal,
   };
-  return planRestore(database, request, () => {});
+  return planRestore(database, services.inspector, request, () => {});
 }
 
 /** Records an operation for a restore to belong to, and returns its id. */

@@ -1,5 +1,6 @@
 import { inTransaction, type KilolockDatabase } from '../../../src/database/connection.ts';
-import { insertResourceRows, type ResourceRow } from '../../../src/restore/resource-rows.ts';
+import type { ResourceRow } from '../../../src/inspection/spooled-rows.ts';
+import { insertResourceRows } from '../../../src/restore/resource-rows.ts';
 import { readStateDocument } from '../../../src/terraform/document.ts';
 import { ResourceLifecycle } from '../../../src/terraform/lifecycle.ts';
 import { type ProjectedResource, projectResources } from '../../../src/terraform/projection.ts';

@@ -6,10 +6,11 @@ import type { Caller } from '../../../src/history/states.ts';
 import { applyRestore, type RestoreRecord } from '../../../src/restore/apply.ts';
 import { destinationOf } from '../../../src/restore/destination.ts';
 import { planRestore, type RestorePlan } from '../../../src/restore/plan.ts';
+import type { Backend } from '../../operations/support/backend.ts';
 
 /** The plan of an overwrite that its caller confirmed, all checks passed. */
 export function planOverwrite(
-  database: KilolockDatabase,
+  { database, services }: Pick<Backend, 'database' | 'services'>,
   caller: Caller,
   path: string,
   label: string,
@@ -24,7 +25,7 @@ export function planOverwrite(
     dryRun: false,
     signal: new AbortController().signal,
   };
-  return planRestore(database, request, () => {});
+  return planRestore(database, services.inspector, request, () => {});
 }
 
 /** Carries an overwrite out under a recorded operation; the old history is digested, and not exported unless `steps` does it. */

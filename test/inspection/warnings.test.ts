@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { WarningCollector } from '../../src/restore/report.ts';
+import { WarningCollector } from '../../src/inspection/warnings.ts';
 
 test('a report has a bound, however many warnings there are and whatever they name', () => {
   const warnings = new WarningCollector();

@@ -1,9 +1,9 @@
 import { expect, test } from '@jest/globals';
 import type { ArchivedResource } from '../../src/archive/model.ts';
-import { SpanAgreement } from '../../src/restore/span-agreement.ts';
+import { SpanAgreement } from '../../src/inspection/span-agreement.ts';
 import { readStateDocument } from '../../src/terraform/document.ts';
 import { projectResources, type ResourceSummary } from '../../src/terraform/projection.ts';
-import { thingsDocument } from './support/histories.ts';
+import { thingsDocument } from '../restore/support/histories.ts';
 
 /** The instances of one version, and how often one was looked for. */
 class Instances extends Map<string, ResourceSummary> {

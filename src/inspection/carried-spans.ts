@@ -1,0 +1,129 @@
+import { closeSync, openSync, readSync, rmSync } from 'node:fs';
+import type { ArchivedResource, ArchivedVersion } from '../archive/model.ts';
+import type { ProjectedResource } from '../terraform/projection.ts';
+import { int64Field, type RowFields, RowFileWriter, RowReader } from './row-file.ts';
+import { SpanAgreement } from './span-agreement.ts';
+import type { ResourceRowWriter } from './spooled-rows.ts';
+
+const PIECE_BYTES = 256 * 1024;
+const LASTS = 0n;
+
+/**
+ * The resource spans an archive carries, compared with its raw states. They stand before the versions, so they are put
+ * aside as they come, and dealt out as the versions that begin them go by: one span is held at a time.
+ */
+export class CarriedSpans {
+  readonly #path: string;
+  readonly #rows: ResourceRowWriter | null;
+  readonly #agreement: SpanAgreement;
+  #aside: RowFileWriter | null;
+  #spans: Generator<ArchivedResource, void, void> | null = null;
+  #next: ArchivedResource | null = null;
+
+  /**
+   * @param path where the spans are put aside, until {@link close}.
+   * @param rows where the rows of `resources` go, as long as the spans agree; null: nowhere.
+   */
+  constructor(path: string, currentSerial: bigint, rows: ResourceRowWriter | null) {
+    this.#path = path;
+    this.#rows = rows;
+    this.#agreement = new SpanAgreement(currentSerial);
+    this.#aside = new RowFileWriter(path);
+  }
+
+  /** Why the spans do not agree with the raw states; null while they do. */
+  get disagreement(): string | null {
+    return this.#agreement.disagreement;
+  }
+
+  /** How many spans carry another hash than their content has in Terraform's spelling. */
+  get otherHashes(): number {
+    return this.#agreement.otherHashes;
+  }
+
+  /** Takes a span the archive carries, in the order they stand there. */
+  add(span: ArchivedResource): void {
+    this.#aside?.append([
+      span.address,
+      int64Field(span.createSerial),
+      int64Field(span.deleteSerial ?? LASTS),
+      span.attributesHash,
+      String(span.schemaVersion),
+      span.createdAt,
+    ]);
+  }
+
+  /** Compares the next version, in serial order. All spans have been taken before. */
+  apply({ serial }: ArchivedVersion, resources: ReadonlyMap<string, ProjectedResource>): void {
+    if (this.disagreement !== null) return;
+    const begun: ArchivedResource[] = [];
+    let passedOver = 0;
+    for (let span = this.#peek(); span !== null && span.createSerial <= serial; span = this.#peek()) {
+      if (span.createSerial === serial) begun.push(span);
+      else passedOver += 1;
+      this.#next = null;
+    }
+    if (passedOver > 0) {
+      this.#agreement.disagree(`${passedOver} spans before serial ${serial} begin at no version`);
+    }
+    this.#agreement.check(serial, begun, resources);
+    if (this.#rows === null) return;
+    for (const span of begun) {
+      const resource = resources.get(span.address);
+      if (resource === undefined) continue;
+      const { attributesHash, schemaVersion, createSerial, deleteSerial, createdAt } = span;
+      const row = { ...resource, attributesHash, schemaVersion };
+      this.#rows.add({ resource: row, createSerial, deleteSerial, createdAt });
+    }
+  }
+
+  /** To be called once, after the last version. */
+  finish(): void {
+    if (this.disagreement === null && this.#peek() !== null) {
+      this.#agreement.disagree('a span begins after the last version');
+    }
+  }
+
+  /** Lets go of what was put aside. */
+  close(): void {
+    this.#aside?.close();
+    this.#spans?.return();
+    rmSync(this.#path, { force: true });
+  }
+
+  #peek(): ArchivedResource | null {
+    if (this.#spans === null) {
+      this.#aside?.close();
+      this.#aside = null;
+      this.#spans = readSpans(this.#path);
+    }
+    this.#next ??= this.#spans.next().value ?? null;
+    return this.#next;
+  }
+}
+
+function* readSpans(path: string): Generator<ArchivedResource, void, void> {
+  const file = openSync(path, 'r');
+  try {
+    const reader = new RowReader();
+    const piece = Buffer.allocUnsafe(PIECE_BYTES);
+    for (let length = readSync(file, piece); length > 0; length = readSync(file, piece)) {
+      for (const fields of reader.push(piece.subarray(0, length))) yield spanOf(fields);
+    }
+  } finally {
+    closeSync(file);
+  }
+}
+
+function spanOf(fields: RowFields): ArchivedResource {
+  const [address, createSerial, deleteSerial, hash, schemaVersion, createdAt] = fields;
+  const end = deleteSerial?.readBigInt64BE() ?? LASTS;
+  return {
+    address: String(address),
+    createSerial: createSerial?.readBigInt64BE() ?? 0n,
+    deleteSerial: end === LASTS ? null : end,
+    attributesHash: String(hash),
+    schemaVersion: Number(schemaVersion),
+    createdAt: String(createdAt),
+  };
+}

@@ -1,0 +1,163 @@
+import { createHash } from 'node:crypto';
+import type { ArchivedVersion, ArchiveManifest } from '../archive/model.ts';
+import { clip } from '../base/clip.ts';
+import { readStateDocument, type StateDocument } from '../terraform/document.ts';
+import { UnsupportedStateDocumentError } from '../terraform/errors.ts';
+import { HistoryProjector, type Projection } from '../terraform/projection.ts';
+import { RefusedDocumentError } from './errors.ts';
+import type { OutputRowWriter } from './spooled-rows.ts';
+import { findDoubtfulRows, type Storage } from './storage.ts';
+import type { WarningCode, WarningCollector } from './warnings.ts';
+
+/** An address in a warning is cut to this many characters. */
+const MAX_ADDRESS = 200;
+
+const SPELLED_BY_POSTGRES = ', as PostgreSQL spells it,';
+
+/**
+ * Reads a raw state.
+ *
+ * @throws RefusedDocumentError when Kilolock could not have taken it.
+ */
+export function readRawState(serial: bigint, bytes: Buffer, spelling?: string): StateDocument {
+  try {
+    return readStateDocument(bytes);
+  } catch (error) {
+    if (error instanceof UnsupportedStateDocumentError)
+      throw new RefusedDocumentError(serial, error, spelling);
+    throw error;
+  }
+}
+
+/** Checks that Kilolock can hold each raw state of an archive, as PostgreSQL will keep it. */
+export class DocumentChecks {
+  readonly #manifest: ArchiveManifest;
+  readonly #storage: Storage;
+  readonly #warnings: WarningCollector;
+  readonly #outputRows: OutputRowWriter | null;
+  readonly #projector = new HistoryProjector('terraform');
+  readonly #normalised = new Map<bigint, string>();
+  #outputs = 0;
+  #managedInstances = 0;
+  #afterCurrent = 0;
+
+  /** @param outputRows where the rows of `outputs` go; null: nowhere. */
+  constructor(
+    manifest: ArchiveManifest,
+    storage: Storage,
+    warnings: WarningCollector,
+    outputRows: OutputRowWriter | null,
+  ) {
+    this.#manifest = manifest;
+    this.#storage = storage;
+    this.#warnings = warnings;
+    this.#outputRows = outputRows;
+  }
+
+  /** How many outputs the documents have, over all versions. */
+  get outputs(): number {
+    return this.#outputs;
+  }
+
+  /** Managed resource instances of the current version. */
+  get managedInstances(): number {
+    return this.#managedInstances;
+  }
+
+  /**
+   * The digests of the raw states that jsonb will keep in another spelling, as it will keep them, by serial. Archives of
+   * this project have none: their raw states are jsonb's own text.
+   */
+  get normalised(): ReadonlyMap<bigint, string> {
+    return this.#normalised;
+  }
+
+  /**
+   * Checks the next raw state, in serial order, and gives the rows it amounts to.
+   *
+   * @throws RefusedDocumentError naming the serial and the place in the document. After it nothing more can be checked.
+   */
+  async check({ serial }: ArchivedVersion, bytes: Buffer): Promise<Projection> {
+    const document = await this.#keptDocument(serial, bytes);
+    const projection = this.#projector.project(document);
+    const doubtful = findDoubtfulRows(document, projection.resources.values());
+    const fault = doubtful && (await this.#storage.faultOf(doubtful));
+    if (fault) throw new RefusedDocumentError(serial, fault);
+    for (const output of document.outputs()) this.#outputRows?.add({ serial, ...output });
+    this.#outputs += document.outputCount;
+    const { currentSerial } = this.#manifest.state;
+    if (serial > currentSerial) this.#afterCurrent += 1;
+    if (serial === currentSerial) {
+      for (const { mode } of document.instances()) if (mode === 'managed') this.#managedInstances += 1;
+    }
+    this.#warnOf(serial, document, projection);
+    return projection;
+  }
+
+  /** To be called once, after the last version. */
+  finish(): void {
+    if (this.#normalised.size > 0) {
+      this.#warnings.add(
+        'RAW_STATES_NORMALISED',
+        `${this.#normalised.size} raw states are spelled otherwise than PostgreSQL's jsonb gives them out; their contents are kept in its spelling, so that the history's digest is another than the archive's.`,
+      );
+    }
+    if (this.#afterCurrent > 0) {
+      this.#warnings.add(
+        'CURRENT_IS_NOT_LAST',
+        `The current version is serial ${this.#manifest.state.currentSerial}, and ${this.#afterCurrent} versions have higher serials; the open resource rows are those of the current version.`,
+      );
+    }
+  }
+
+  /** The document as PostgreSQL will keep it, which is what its rows are made of. */
+  async #keptDocument(serial: bigint, bytes: Buffer): Promise<StateDocument> {
+    const document = readRawState(serial, bytes);
+    // The proof before the commit keeps an archive honest that says so.
+    if (this.#manifest.rawStateText === 'jsonb') return document;
+    const kept = await this.#storage.jsonbText(bytes);
+    if (!(kept instanceof Uint8Array)) throw new RefusedDocumentError(serial, kept);
+    const text = Buffer.from(kept.buffer, kept.byteOffset, kept.byteLength);
+    if (text.equals(bytes)) return document;
+    this.#normalised.set(serial, createHash('sha256').update(text).digest('hex'));
+    return readRawState(serial, text, SPELLED_BY_POSTGRES);
+  }
+
+  #warnOf(serial: bigint, document: StateDocument, projection: Projection): void {
+    if (document.serial !== serial) {
+      this.#warn(serial, 'SERIAL_MISMATCH', `the document says serial ${document.serial}; both are kept.`);
+    }
+    if (!this.#isOwnLineage(document.lineage)) {
+      this.#warn(serial, 'LINEAGE_MISMATCH', "the document's lineage is not the state's; both are kept.");
+    }
+    for (const address of projection.deposedAddresses) {
+      const what = projection.deposedAlone.has(address)
+        ? 'has a deposed object and no current one; as in Kilolock, it stands in `resources` like a current one. The raw state tells them apart.'
+        : 'has a deposed object beside its current one; as in Kilolock, the one written later stands in `resources`. The raw state keeps both.';
+      this.#warn(serial, 'DEPOSED_INSTANCE', `${clip(address, MAX_ADDRESS)} ${what}`);
+    }
+    for (const address of projection.repeatedAddresses) {
+      this.#warn(
+        serial,
+        'ADDRESS_REPEATED',
+        `${clip(address, MAX_ADDRESS)} is the address of several instances; as in Kilolock, the one written last stands in \`resources\`. The raw state keeps all.`,
+      );
+    }
+  }
+
+  /** An empty lineage is what a genesis document and some delta commits have (data model 2.4). */
+  #isOwnLineage(lineage: string): boolean {
+    const { state } = this.#manifest;
+    return lineage === '' || state.lineage === null || canonicalUuid(lineage) === state.lineage;
+  }
+
+  #warn(serial: bigint, code: WarningCode, message: string): void {
+    this.#warnings.add(code, `Serial ${serial}: ${message}`, serial);
+  }
+}
+
+// PostgreSQL accepts a uuid in braces, in capitals and with other hyphens; the column holds it in one form.
+function canonicalUuid(text: string): string {
+  const digits = text.toLowerCase().replace(/[{}-]/g, '');
+  return digits.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
+}

@@ -1,0 +1,253 @@
+import { rmSync } from 'node:fs';
+import type { ArchivedVersion, ArchiveManifest } from '../archive/model.ts';
+import type { ArchiveMember, VerifiedArchive } from '../archive/reader.ts';
+import { readInto } from '../base/read-whole.ts';
+import { CarriedSpans } from './carried-spans.ts';
+import { DocumentChecks, readRawState } from './document-checks.ts';
+import { RefusedDocumentError } from './errors.ts';
+import { SpanDerivation } from './span-derivation.ts';
+import { OutputRowWriter, ResourceRowWriter } from './spooled-rows.ts';
+import type { Storage } from './storage.ts';
+import { type RestoreWarning, WarningCollector } from './warnings.ts';
+
+/** Files that rows are put aside in, which must not exist yet; they stay, and are the caller's to remove. */
+export interface RowPaths {
+  readonly resources: string;
+  readonly outputs: string;
+}
+
+/** What an inspection says of an archive that is to be restored, beside that it is sound. */
+export interface RestoreFindings {
+  /** Rows of `resources` that a restore writes. */
+  readonly resourceSpans: number;
+  /** Whether they are derived from the raw states, because those carried are absent or disagree with them. */
+  readonly spansAreDerived: boolean;
+  /** Rows of `outputs`, over all versions. */
+  readonly outputs: number;
+  /** Managed resource instances of the current version: what quotas count. */
+  readonly managedInstances: number;
+  /** The digests of the raw states that jsonb keeps in another spelling than the archive's, as it keeps them, by serial. */
+  readonly normalised: ReadonlyMap<bigint, string>;
+  readonly warnings: readonly RestoreWarning[];
+}
+
+/** How far an inspection is: whole raw states looked at, and their bytes. */
+export interface InspectionProgress {
+  readonly versions: number;
+  readonly bytes: bigint;
+}
+
+/** What an inspection tells while it goes on. */
+export interface InspectionEvents {
+  /** Called before each raw state is looked at. */
+  readonly onVersion: (serial: bigint) => void;
+  /** Called after it. */
+  readonly onProgress: (progress: InspectionProgress) => void;
+}
+
+type Members = AsyncGenerator<ArchiveMember, VerifiedArchive, void>;
+
+/**
+ * Verifies an archive that is being written, and checks that every document in it could be restored: nothing leaves that
+ * could not come back.
+ *
+ * @throws ArchiveError when it is not a sound archive.
+ * @throws RefusedDocumentError for a document that no import would take.
+ */
+export async function inspectForExport(members: Members, events: InspectionEvents): Promise<VerifiedArchive> {
+  const progress = new Progress(events);
+  const documents = new AlternatingBuffers();
+  for (;;) {
+    const step = await members.next();
+    if (step.done) return step.value;
+    if (step.value.kind !== 'version') continue;
+    const { version, byteLength, content } = step.value;
+    progress.begin(version);
+    readRawState(version.serial, await documents.read(content, byteLength));
+    progress.end(byteLength);
+  }
+}
+
+/** What is to be inspected before a restore. */
+export interface RestoreInspection {
+  /** Reads the archive from its beginning. Spans that disagree with the raw states take a second reading. */
+  readonly read: () => Members;
+  /** A path that nobody uses, for what has to be put aside meanwhile. */
+  readonly asidePath: string;
+  /** Null: no rows are wanted. */
+  readonly rows: RowPaths | null;
+  readonly storage: Storage;
+}
+
+/**
+ * Verifies a whole archive, checks that Kilolock can hold every document in it, and settles which rows of `resources` and
+ * `outputs` it amounts to.
+ *
+ * @throws ArchiveError when it is not a sound archive.
+ * @throws RefusedDocumentError for a document that cannot be held. A damaged archive is told of first.
+ */
+export async function inspectForRestore(
+  inspection: RestoreInspection,
+  events: InspectionEvents,
+): Promise<{ readonly archive: VerifiedArchive; readonly findings: RestoreFindings }> {
+  const asCarried = await passOver(inspection, events, (manifest, rows) =>
+    manifest.counts.resources === 0
+      ? new SpanDerivation(manifest.state.currentSerial, rows)
+      : new CarriedSpans(inspection.asidePath, manifest.state.currentSerial, rows),
+  );
+  if (!(asCarried.spans instanceof CarriedSpans)) return findingsOf(asCarried, 'the archive carries none');
+  const { disagreement } = asCarried.spans;
+  if (disagreement === null) return findingsOf(asCarried, null);
+  const derived = await passOver(
+    inspection,
+    events,
+    ({ state }, rows) => new SpanDerivation(state.currentSerial, rows),
+  );
+  return findingsOf(derived, disagreement);
+}
+
+/** What became of an archive in one reading. */
+interface Pass<Spans> {
+  readonly archive: VerifiedArchive;
+  readonly checks: DocumentChecks;
+  readonly spans: Spans;
+  readonly warnings: WarningCollector;
+}
+
+/** Reads the archive from end to end, checks its documents and has `spansOf` settle its spans. */
+async function passOver<Spans extends CarriedSpans | SpanDerivation>(
+  { read, rows, storage }: RestoreInspection,
+  events: InspectionEvents,
+  spansOf: (manifest: ArchiveManifest, rows: ResourceRowWriter | null) => Spans,
+): Promise<Pass<Spans>> {
+  const warnings = new WarningCollector();
+  const progress = new Progress(events);
+  const documents = new AlternatingBuffers();
+  using files = new DisposableStack();
+  const rowFiles = rows && openRowFiles(rows, files);
+  let checks: DocumentChecks | null = null;
+  let spans: Spans | null = null;
+  let refusal: RefusedDocumentError | null = null;
+  const members = read();
+  for (;;) {
+    const step = await members.next();
+    if (step.done) {
+      if (checks === null || spans === null)
+        throw new Error('An archive was read to its end without a manifest.');
+      if (refusal !== null) throw refusal;
+      checks.finish();
+      spans.finish();
+      for (const { code, message } of step.value.warnings) warnings.add(code, message);
+      return { archive: step.value, checks, spans, warnings };
+    }
+    const member = step.value;
+    if (member.kind === 'manifest') {
+      checks = new DocumentChecks(member.manifest, storage, warnings, rowFiles?.outputs ?? null);
+      spans = spansOf(member.manifest, rowFiles?.resources ?? null);
+      if (spans instanceof CarriedSpans) files.adopt(spans, (carried) => carried.close());
+    }
+    if (member.kind === 'resource' && spans instanceof CarriedSpans) spans.add(member.resource);
+    if (member.kind !== 'version') continue;
+    const { version, byteLength, content } = member;
+    progress.begin(version);
+    // Until the sums at the end agree, a bad document may be a damaged file: that would be the truer answer.
+    if (refusal === null && checks !== null) {
+      try {
+        const bytes = await documents.read(content, byteLength);
+        const { resources } = await checks.check(version, bytes);
+        spans?.apply(version, resources);
+      } catch (error) {
+        if (!(error instanceof RefusedDocumentError)) throw error;
+        refusal = error;
+      }
+    }
+    progress.end(byteLength);
+  }
+}
+
+function openRowFiles({ resources, outputs }: RowPaths, files: DisposableStack) {
+  // An earlier reading may have put rows aside that turned out wrong.
+  for (const path of [resources, outputs]) rmSync(path, { force: true });
+  return {
+    resources: files.adopt(new ResourceRowWriter(resources), (file) => file.close()),
+    outputs: files.adopt(new OutputRowWriter(outputs), (file) => file.close()),
+  };
+}
+
+/** @param disagreement why the spans are not those the archive carries; null when they are. */
+function findingsOf(
+  { archive, checks, spans, warnings }: Pass<CarriedSpans | SpanDerivation>,
+  disagreement: string | null,
+): { readonly archive: VerifiedArchive; readonly findings: RestoreFindings } {
+  const { counts } = archive;
+  const resourceSpans = spans instanceof SpanDerivation ? spans.count : counts.resources;
+  const spansAreDerived = disagreement !== null && (counts.resources > 0 || resourceSpans > 0);
+  if (spansAreDerived) {
+    warnings.add(
+      'RESOURCE_SPANS_DERIVED',
+      `The resource spans are derived from the raw states, each instance hashed as Terraform writes it: ${disagreement}.`,
+    );
+  } else if (spans instanceof CarriedSpans && spans.otherHashes > 0) {
+    warnings.add(
+      'RESOURCE_HASHES_KEPT',
+      `${spans.otherHashes} resource spans keep a hash of another spelling than Terraform's, as Kilolock recorded it.`,
+    );
+  }
+  const { outputs, managedInstances, normalised } = checks;
+  return {
+    archive,
+    findings: {
+      resourceSpans,
+      spansAreDerived,
+      outputs,
+      managedInstances,
+      normalised,
+      warnings: warnings.list(),
+    },
+  };
+}
+
+/** Counts the raw states that went by. */
+class Progress {
+  readonly #events: InspectionEvents;
+  #versions = 0;
+  #bytes = 0n;
+
+  constructor(events: InspectionEvents) {
+    this.#events = events;
+  }
+
+  begin({ serial }: ArchivedVersion): void {
+    this.#events.onVersion(serial);
+  }
+
+  end(byteLength: number): void {
+    this.#versions += 1;
+    this.#bytes += BigInt(byteLength);
+    this.#events.onProgress({ versions: this.#versions, bytes: this.#bytes });
+  }
+}
+
+/** Above this a document is not kept for the sake of the next one. */
+const MAX_KEPT_BYTES = 32 * 1024 * 1024;
+/** A state grows by and by: memory for it need not be had anew each time. */
+const ROOM_TO_GROW = 1.125;
+
+/** Two pieces of memory that take turns: a document and the one before it. */
+class AlternatingBuffers {
+  #memory = Buffer.alloc(0);
+  #before = Buffer.alloc(0);
+
+  /** The whole of `content`, until the document after the next is read. */
+  async read(content: AsyncIterable<Uint8Array>, byteLength: number): Promise<Buffer> {
+    if (byteLength > MAX_KEPT_BYTES) this.#before = Buffer.alloc(0);
+    else [this.#memory, this.#before] = [this.#before, this.#memory];
+    if (byteLength > this.#memory.length) {
+      this.#memory = Buffer.alloc(0);
+      this.#memory = Buffer.allocUnsafeSlow(Math.ceil(byteLength * ROOM_TO_GROW));
+    }
+    const bytes = this.#memory.subarray(0, byteLength);
+    await readInto(bytes, content);
+    return bytes;
+  }
+}

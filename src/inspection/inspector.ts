@@ -1,0 +1,180 @@
+import { rm } from 'node:fs/promises';
+import { MessageChannel, type MessagePort, type Worker } from 'node:worker_threads';
+import { Piscina } from 'piscina';
+import type { ArchiveLimits } from '../archive/format.ts';
+import type { VerifiedArchive } from '../archive/reader.ts';
+import { RefusedDocumentError } from './errors.ts';
+import type { InspectionProgress, RestoreFindings, RowPaths } from './inspection.ts';
+import {
+  type FromThread,
+  fromFailure,
+  type InspectionResult,
+  type InspectionTask,
+  type ToThread,
+} from './protocol.ts';
+import type { Storage } from './storage.ts';
+
+/** An archive that is to be inspected. */
+export interface Inspected {
+  /** The file must not change until the inspection is over. */
+  readonly path: string;
+  /** What it may cost to read. */
+  readonly limits: ArchiveLimits;
+  /** Ends the inspection; it rejects with the signal's reason. */
+  readonly signal: AbortSignal;
+  /** Called after each raw state that was looked at. */
+  readonly onProgress?: (progress: InspectionProgress) => void;
+}
+
+/** Heap of one thread. A document of a million instances, the most there may be, takes a good half. */
+const MAX_HEAP_MB = 512;
+/** How long a thread may work at one document, in its own time: a busy machine does not shorten it. */
+const MAX_DOCUMENT_CPU_SECONDS = 120;
+const WATCH_MS = 1000;
+/** A thread that has nothing to do is kept this long. */
+const IDLE_MS = 60_000;
+
+/**
+ * Inspects archives in threads of their own, so that no document blocks this one, swells without end, or ends the
+ * process: what takes a thread's memory or time is refused.
+ */
+export class ArchiveInspector {
+  readonly #pool: Piscina<InspectionTask, InspectionResult>;
+
+  /** @param threads how many inspections go on at a time; others wait. */
+  constructor(threads: number) {
+    this.#pool = new Piscina({
+      filename: new URL('./inspection.worker.ts', import.meta.url).href,
+      minThreads: 0,
+      maxThreads: threads,
+      idleTimeout: IDLE_MS,
+      atomics: 'disabled',
+      resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MB },
+    });
+    // A thread that fails without a task has nobody to tell; the next task gets another.
+    this.#pool.on('error', () => {});
+  }
+
+  /**
+   * Verifies a whole archive, checks that Kilolock can hold every document in it, and settles its rows.
+   *
+   * @param rows files that rows of `resources` and `outputs` are put aside in, the caller's to remove; null: none.
+   * @throws ArchiveError when it is not a sound archive.
+   * @throws RefusedDocumentError for a document that cannot be held. A damaged archive is told of first.
+   */
+  async inspectForRestore(
+    archive: Inspected,
+    storage: Storage,
+    rows: RowPaths | null,
+  ): Promise<{ readonly archive: VerifiedArchive; readonly findings: RestoreFindings }> {
+    const asidePath = `${archive.path}.spans`;
+    try {
+      const result = await this.#run(archive, { kind: 'restore', asidePath, rows }, storage);
+      if (result.findings === null)
+        throw new Error('An inspection for a restore ended without its findings.');
+      return { archive: result.archive, findings: result.findings };
+    } finally {
+      // A thread that was ended leaves what it put aside.
+      await rm(asidePath, { force: true });
+    }
+  }
+
+  /** Ends all that is at work. */
+  async close(): Promise<void> {
+    await this.#pool.destroy();
+  }
+
+  async #run(
+    { path, limits, signal, onProgress }: Inspected,
+    work: InspectionTask['work'],
+    storage: Storage | null,
+  ): Promise<Exclude<InspectionResult, { failure: unknown }>> {
+    signal.throwIfAborted();
+    const { port1: port, port2 } = new MessageChannel();
+    const ended = new AbortController();
+    const end = (reason: unknown) => ended.abort(reason);
+    const watch = new ThreadWatch(() => this.#pool.threads, end);
+    const onAbort = () => end(signal.reason);
+    signal.addEventListener('abort', onAbort, { once: true });
+    port.on('message', (message: FromThread) => {
+      if (message.kind === 'version') watch.begin(message);
+      else if (message.kind === 'progress') onProgress?.(message.progress);
+      else if (storage !== null) answer(storage, message, port).catch(end);
+    });
+    try {
+      const result = await this.#pool.run(
+        { port: port2, path, limits, work },
+        { signal: ended.signal, transferList: [port2] },
+      );
+      if ('failure' in result) throw fromFailure(result.failure);
+      return result;
+    } catch (error) {
+      if (ended.signal.aborted) throw ended.signal.reason;
+      throw isOutOfMemory(error) ? watch.refusal(`it takes more than ${MAX_HEAP_MB} MiB to check`) : error;
+    } finally {
+      signal.removeEventListener('abort', onAbort);
+      watch.stop();
+      port.close();
+    }
+  }
+}
+
+async function answer(
+  storage: Storage,
+  question: Extract<FromThread, { kind: 'ask' }>,
+  port: MessagePort,
+): Promise<void> {
+  const answer =
+    question.about === 'jsonbText'
+      ? await storage.jsonbText(question.document)
+      : await storage.faultOf(question.rows);
+  port.postMessage({ kind: 'answer', answer } satisfies ToThread);
+}
+
+function isOutOfMemory(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === 'ERR_WORKER_OUT_OF_MEMORY';
+}
+
+/** Watches how long a thread works at one document. */
+class ThreadWatch {
+  readonly #threads: () => readonly Worker[];
+  readonly #end: (reason: unknown) => void;
+  readonly #timer: NodeJS.Timeout;
+  #serial = -1n;
+  #thread: Worker | undefined;
+  /** What the thread had used when the document at hand was first seen. */
+  #before: NodeJS.CpuUsage | null = null;
+
+  constructor(threads: () => readonly Worker[], end: (reason: unknown) => void) {
+    this.#threads = threads;
+    this.#end = end;
+    this.#timer = setInterval(() => void this.#look(), WATCH_MS);
+  }
+
+  /** Notes that a thread begins with another document. */
+  begin({ serial, threadId }: { readonly serial: bigint; readonly threadId: number }): void {
+    this.#serial = serial;
+    this.#thread ??= this.#threads().find((thread) => thread.threadId === threadId);
+    this.#before = null;
+  }
+
+  /** The refusal of the document at hand. */
+  refusal(reason: string): RefusedDocumentError {
+    return new RefusedDocumentError(this.#serial, { path: '$', reason });
+  }
+
+  stop(): void {
+    clearInterval(this.#timer);
+  }
+
+  async #look(): Promise<void> {
+    const serial = this.#serial;
+    const used = await this.#thread?.cpuUsage().catch(() => undefined);
+    if (used === undefined || serial !== this.#serial) return;
+    this.#before ??= used;
+    const seconds = (used.user + used.system - this.#before.user - this.#before.system) / 1e6;
+    if (seconds > MAX_DOCUMENT_CPU_SECONDS) {
+      this.#end(this.refusal(`it takes more than ${MAX_DOCUMENT_CPU_SECONDS} s to check`));
+    }
+  }
+}

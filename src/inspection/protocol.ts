@@ -1,0 +1,74 @@
+import type { MessagePort } from 'node:worker_threads';
+import { ArchiveError } from '../archive/errors.ts';
+import type { ArchiveLimits } from '../archive/format.ts';
+import type { VerifiedArchive } from '../archive/reader.ts';
+import { RefusedDocumentError } from './errors.ts';
+import type { InspectionProgress, RestoreFindings, RowPaths } from './inspection.ts';
+import type { DoubtfulRows, Storage } from './storage.ts';
+
+/**
+ * @file What the thread of an inspection and the one that waits for it say to each other. Everything is cloned on its way,
+ * so that errors travel as {@link Failure}s.
+ */
+
+/** What a thread is to inspect. */
+export interface InspectionTask {
+  readonly port: MessagePort;
+  readonly path: string;
+  readonly limits: ArchiveLimits;
+  readonly work:
+    | { readonly kind: 'export' }
+    | { readonly kind: 'restore'; readonly asidePath: string; readonly rows: RowPaths | null };
+}
+
+/** How it ended. */
+export type InspectionResult =
+  | { readonly archive: VerifiedArchive; readonly findings: RestoreFindings | null }
+  | { readonly failure: Failure };
+
+/** What the thread says meanwhile. */
+export type FromThread =
+  | { readonly kind: 'version'; readonly serial: bigint; readonly threadId: number }
+  | { readonly kind: 'progress'; readonly progress: InspectionProgress }
+  | { readonly kind: 'ask'; readonly about: 'jsonbText'; readonly document: Uint8Array }
+  | { readonly kind: 'ask'; readonly about: 'faultOf'; readonly rows: DoubtfulRows };
+
+/** What it is told. It asks one question at a time. */
+export type ToThread =
+  | { readonly kind: 'answer'; readonly answer: Awaited<ReturnType<Storage[keyof Storage]>> }
+  /** How many bytes of the file are written. */
+  | { readonly kind: 'grown'; readonly bytes: number }
+  | { readonly kind: 'whole' };
+
+/** An error as it travels between threads: a clone keeps neither its class nor what that adds. */
+export type Failure =
+  | ({ readonly kind: 'archive' } & Pick<ArchiveError, 'code' | 'message' | 'member'>)
+  | ({ readonly kind: 'document' } & Pick<RefusedDocumentError, 'serial' | 'path' | 'reason' | 'spelling'>)
+  | { readonly kind: 'other'; readonly error: unknown; readonly errno: unknown };
+
+/** What an error is sent as. */
+export function toFailure(error: unknown): Failure {
+  if (error instanceof ArchiveError) {
+    const { code, message, member } = error;
+    return { kind: 'archive', code, message, member };
+  }
+  if (error instanceof RefusedDocumentError) {
+    const { serial, path, reason, spelling } = error;
+    return { kind: 'document', serial, path, reason, spelling };
+  }
+  return { kind: 'other', error, errno: error instanceof Error && 'code' in error ? error.code : null };
+}
+
+/** The error that was sent. */
+export function fromFailure(failure: Failure): unknown {
+  switch (failure.kind) {
+    case 'archive':
+      return new ArchiveError(failure.code, failure.message, { member: failure.member });
+    case 'document':
+      return new RefusedDocumentError(failure.serial, failure, failure.spelling);
+    case 'other': {
+      const { error, errno } = failure;
+      return error instanceof Error && errno !== null ? Object.assign(error, { code: errno }) : error;
+    }
+  }
+}

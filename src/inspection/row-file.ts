@@ -1,0 +1,137 @@
+import { closeSync, openSync, writeSync } from 'node:fs';
+
+const PIECE_BYTES = 256 * 1024;
+const LENGTH_BYTES = 4;
+const NULL_LENGTH = 0xffff_ffff;
+
+/** A row put aside: byte strings, some of which may be null. */
+export type RowFields = readonly (Buffer | null)[];
+
+/**
+ * Writes rows of byte strings to a new file (mode 0600), to be read again in their order by {@link RowReader}. Writing
+ * blocks, and is for a thread that nobody waits for.
+ */
+export class RowFileWriter {
+  readonly #file: number;
+  #piece = Buffer.allocUnsafeSlow(PIECE_BYTES);
+  #used = 0;
+  /** Bytes of the file before the piece. */
+  #written = 0;
+
+  /** @throws errors of the file system, such as EEXIST. */
+  constructor(path: string) {
+    this.#file = openSync(path, 'wx+', 0o600);
+  }
+
+  /** Adds a row; returns the position of its first field, for {@link overwrite}. */
+  append(fields: readonly (Uint8Array | string | null)[]): number {
+    const bytes = fields.map((field) => (typeof field === 'string' ? Buffer.from(field) : field));
+    const length = bytes.reduce((sum, field) => sum + LENGTH_BYTES + (field?.length ?? 0), 0);
+    this.#length(length);
+    const first = this.#written + this.#used + LENGTH_BYTES;
+    for (const field of bytes) {
+      this.#length(field?.length ?? NULL_LENGTH);
+      if (field !== null) this.#bytes(field);
+    }
+    return first;
+  }
+
+  /** Puts other bytes, as many as were there, where a field was written. */
+  overwrite(position: number, bytes: Uint8Array): void {
+    // A field that fits into the piece never lies on its border.
+    if (position >= this.#written) this.#piece.set(bytes, position - this.#written);
+    else writeSync(this.#file, bytes, 0, bytes.length, position);
+  }
+
+  /** Writes what is left. The file stays; it is the caller's to remove. */
+  close(): void {
+    try {
+      this.#flush();
+    } finally {
+      closeSync(this.#file);
+    }
+  }
+
+  #length(value: number): void {
+    if (this.#used + LENGTH_BYTES > PIECE_BYTES) this.#flush();
+    this.#used = this.#piece.writeUInt32BE(value, this.#used);
+  }
+
+  #bytes(bytes: Uint8Array): void {
+    if (bytes.length > PIECE_BYTES - this.#used) this.#flush();
+    if (bytes.length > PIECE_BYTES) this.#write(bytes);
+    else {
+      this.#piece.set(bytes, this.#used);
+      this.#used += bytes.length;
+    }
+  }
+
+  #flush(): void {
+    this.#write(this.#piece.subarray(0, this.#used));
+    this.#used = 0;
+  }
+
+  #write(bytes: Uint8Array): void {
+    for (let at = 0; at < bytes.length; ) {
+      at += writeSync(this.#file, bytes, at, bytes.length - at, this.#written + at);
+    }
+    this.#written += bytes.length;
+  }
+}
+
+/** Puts rows together again out of the pieces of a file that a {@link RowFileWriter} wrote. */
+export class RowReader {
+  readonly #head = Buffer.alloc(LENGTH_BYTES);
+  #headBytes = 0;
+  #row: Buffer | null = null;
+  #rowBytes = 0;
+
+  /** The rows that are whole with the next piece of the file. Their fields are the caller's to keep. */
+  *push(piece: Uint8Array): Generator<RowFields, void, void> {
+    for (let at = 0; at < piece.length || this.#isWhole(); ) {
+      if (this.#row === null) {
+        const taken = piece.subarray(at, at + LENGTH_BYTES - this.#headBytes);
+        this.#head.set(taken, this.#headBytes);
+        this.#headBytes += taken.length;
+        at += taken.length;
+        if (this.#headBytes < LENGTH_BYTES) return;
+        this.#row = Buffer.allocUnsafe(this.#head.readUInt32BE());
+        this.#rowBytes = 0;
+      }
+      const taken = piece.subarray(at, at + this.#row.length - this.#rowBytes);
+      this.#row.set(taken, this.#rowBytes);
+      this.#rowBytes += taken.length;
+      at += taken.length;
+      if (this.#rowBytes < this.#row.length) return;
+      const fields = fieldsOf(this.#row);
+      this.#row = null;
+      this.#headBytes = 0;
+      yield fields;
+    }
+  }
+
+  #isWhole(): boolean {
+    return this.#row !== null && this.#rowBytes === this.#row.length;
+  }
+}
+
+function fieldsOf(row: Buffer): RowFields {
+  const fields: (Buffer | null)[] = [];
+  for (let at = 0; at < row.length; ) {
+    const length = row.readUInt32BE(at);
+    at += LENGTH_BYTES;
+    if (length === NULL_LENGTH) fields.push(null);
+    else {
+      fields.push(row.subarray(at, at + length));
+      at += length;
+    }
+  }
+  return fields;
+}
+
+/** A 64-bit integer as a field. */
+export function int64Field(value: bigint): Buffer {
+  const bytes = Buffer.alloc(8);
+  bytes.writeBigInt64BE(value);
+  return bytes;
+}

@@ -1,0 +1,61 @@
+import type { StateDocument, StateOutput } from '../terraform/document.ts';
+import type { ProjectedResource } from '../terraform/projection.ts';
+import type { DocumentFault } from './errors.ts';
+
+/** Deeper than any state of Terraform's, and far above what PostgreSQL's stack ends at. */
+const DOUBTLESS_DEPTH = 1000;
+/** An array or object of jsonb ends at more members than this, depending on how PostgreSQL grows its memory. */
+const DOUBTLESS_TOKENS = 8_000_000;
+/** Where a container of jsonb ends, in bytes of its binary form. */
+const JSONB_BYTES = 268_435_455;
+/** What jsonb's binary form of a key or value can need beyond its text: an entry, a header, padding. */
+const JSONB_BYTES_A_TOKEN = 17;
+/** A row of a btree ends at 2,704 bytes, of which the other columns of Kilolock's indexes need at most 60. */
+const DOUBTLESS_KEY_BYTES = 2600;
+
+/** What only the PostgreSQL that is to hold a document can tell of it. */
+export interface Storage {
+  /** The text that jsonb gives out for a document; or what keeps PostgreSQL from reading it. */
+  jsonbText(document: Uint8Array): Promise<Uint8Array | DocumentFault>;
+  /** What keeps PostgreSQL from holding rows that come near to its limits; null when nothing does. */
+  faultOf(rows: DoubtfulRows): Promise<DocumentFault | null>;
+}
+
+/** What of a document comes near to PostgreSQL's limits, where these cannot be told from outside. */
+export interface DoubtfulRows {
+  /** The document itself, or null when that is in no doubt. */
+  readonly document: Uint8Array | null;
+  readonly resources: readonly ProjectedResource[];
+  readonly outputs: readonly StateOutput[];
+}
+
+/**
+ * What of a document is near to what PostgreSQL can hold; null for nearly all documents, which stand well below every
+ * limit. Where the limits lie exactly nobody outside can tell: keys of an index are compressed before they are measured,
+ * the depth of a document depends on the server's stack, and the size of one on how its memory grows.
+ */
+export function findDoubtfulRows(
+  document: StateDocument,
+  resources: Iterable<ProjectedResource>,
+): DoubtfulRows | null {
+  const doubtful = {
+    document: isDoubtful(document) ? document.bytes : null,
+    resources: [...resources].filter(({ address, type }) => isLongKey(address) || isLongKey(type)),
+    outputs: [...document.outputs()].filter(({ name }) => isLongKey(name)),
+  };
+  const { length } = [...doubtful.resources, ...doubtful.outputs];
+  return doubtful.document === null && length === 0 ? null : doubtful;
+}
+
+function isDoubtful({ bytes, depth, tokens }: StateDocument): boolean {
+  return (
+    depth > DOUBTLESS_DEPTH ||
+    tokens > DOUBTLESS_TOKENS ||
+    bytes.length + JSONB_BYTES_A_TOKEN * tokens > JSONB_BYTES
+  );
+}
+
+function isLongKey(text: string): boolean {
+  // No character of UTF-16 takes more than three bytes of UTF-8.
+  return text.length * 3 > DOUBTLESS_KEY_BYTES && Buffer.byteLength(text) > DOUBTLESS_KEY_BYTES;
+}

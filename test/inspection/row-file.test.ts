@@ -1,0 +1,56 @@
+import { createReadStream, statSync } from 'node:fs';
+import { expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { int64Field, type RowFields, RowFileWriter, RowReader } from '../../src/inspection/row-file.ts';
+import { temporaryDirectory } from '../archive/support/temporary-directory.ts';
+
+const inDirectory = temporaryDirectory();
+let files = 0;
+const newPath = () => inDirectory(`rows-${++files}`);
+
+async function read(path: string, pieceBytes: number): Promise<RowFields[]> {
+  const reader = new RowReader();
+  const rows: RowFields[] = [];
+  for await (const piece of createReadStream(path, { highWaterMark: pieceBytes }))
+    rows.push(...reader.push(piece));
+  return rows;
+}
+
+test('rows come back as they were put aside, null and empty apart, however the file is cut', async () => {
+  const field = fc.option(
+    fc.oneof(
+      fc.uint8Array({ maxLength: 40 }),
+      fc.uint8Array({ minLength: 300_000, maxLength: 600_000, size: 'max' }),
+    ),
+  );
+  const rows = fc.array(fc.array(field, { minLength: 1, maxLength: 4 }), { maxLength: 12 });
+  await fc.assert(
+    fc.asyncProperty(rows, fc.constantFrom(1000, 65_536, 1 << 20), async (given, pieceBytes) => {
+      const path = newPath();
+      const writer = new RowFileWriter(path);
+      for (const row of given) writer.append(row);
+      writer.close();
+      const expected = given.map((row) => row.map((each) => each && Buffer.from(each)));
+      expect(await read(path, pieceBytes)).toEqual(expected);
+    }),
+    { numRuns: 40 },
+  );
+});
+
+test('a first field can be overwritten, whether its row is on disk already or not', async () => {
+  const path = newPath();
+  const writer = new RowFileWriter(path);
+  const filler = Buffer.alloc(200_000);
+  const positions = [1n, 2n, 3n, 4n].map((value) => writer.append([int64Field(value), filler]));
+  for (const [i, position] of positions.entries()) writer.overwrite(position, int64Field(BigInt(10 + i)));
+  writer.close();
+  const rows = await read(path, 65_536);
+  expect(rows.map(([first]) => first?.readBigInt64BE())).toEqual([10n, 11n, 12n, 13n]);
+});
+
+test('the file is for its owner alone, and never one that was there before', () => {
+  const path = newPath();
+  new RowFileWriter(path).close();
+  expect(statSync(path).mode & 0o777).toBe(0o600);
+  expect(() => new RowFileWriter(path)).toThrow('EEXIST');
+});
