@@ -1,4 +1,3 @@
-import { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { type RawBuilder, sql } from 'kysely';
 import { z } from 'zod';
@@ -9,12 +8,9 @@ import { MAX_TEXT_BYTES } from '../archive/format.ts';
 import { eventFault, resourceFault, stateFault } from '../archive/metadata.ts';
 import type { ArchivedEvent, ArchivedResource, ExportRecord, RawState } from '../archive/model.ts';
 import type { ArchiveContents } from '../archive/writer.ts';
-import { readWhole } from '../base/read-whole.ts';
 import { type DatabaseSession, microsecondTime } from '../database/connection.ts';
 import { copyTextRows } from '../database/copy.ts';
 import { isUnstorableValue } from '../database/errors.ts';
-import { readStateDocument } from '../terraform/document.ts';
-import { UnsupportedStateDocumentError } from '../terraform/errors.ts';
 import { readHistories } from './history.ts';
 import { checkRawStateLength, HistoryInconsistentError, unarchivable } from './inconsistent.ts';
 import type { StateRecord } from './states.ts';
@@ -179,24 +175,7 @@ function bounded(column: string): RawBuilder<string> {
   return sql<string>`left(${sql.ref(column)}, ${sql.lit(MAX_TEXT_BYTES + 1)})`;
 }
 
-/**
- * Refuses a raw state that an import would refuse: nobody shall learn years later that an archive cannot come back.
- *
- * @throws HistoryInconsistentError naming the serial and the place in the document.
- */
-function checkRestorable(serial: bigint, bytes: Buffer): void {
-  try {
-    readStateDocument(bytes);
-  } catch (error) {
-    if (!(error instanceof UnsupportedStateDocumentError)) throw error;
-    throw new HistoryInconsistentError(
-      `The raw state of serial ${serial} is none that Kilolock could take back: at ${error.path}, ${error.reason}. An archive with it could not be restored; mend the version in Kilolock's database first.`,
-      { cause: error },
-    );
-  }
-}
-
-/** The raw states in serial order, each whole and checked: an export is refused for what no import would take. */
+/** The raw states in serial order. */
 async function* readRawStates(session: DatabaseSession, stateId: string): AsyncGenerator<RawState> {
   // Printed below an ORDER BY the texts would be what is sorted: the whole history, on the server's disk.
   const query = sql`
@@ -214,9 +193,7 @@ async function* readRawStates(session: DatabaseSession, stateId: string): AsyncG
     for await (const { key, byteLength, content } of copyTextRows(session, query)) {
       const serial = BigInt(key);
       checkRawStateLength(serial, byteLength);
-      const bytes = await readWhole(content, byteLength);
-      checkRestorable(serial, bytes);
-      yield { serial, byteLength, content: Readable.from([bytes]) };
+      yield { serial, byteLength, content };
       last = serial;
     }
   } catch (error) {

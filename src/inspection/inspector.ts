@@ -3,6 +3,7 @@ import { MessageChannel, type MessagePort, type Worker } from 'node:worker_threa
 import { Piscina } from 'piscina';
 import type { ArchiveLimits } from '../archive/format.ts';
 import type { VerifiedArchive } from '../archive/reader.ts';
+import { isErrno } from '../base/errno.ts';
 import { RefusedDocumentError } from './errors.ts';
 import type { InspectionProgress, RestoreFindings, RowPaths } from './inspection.ts';
 import {
@@ -26,11 +27,17 @@ export interface Inspected {
   readonly onProgress?: (progress: InspectionProgress) => void;
 }
 
-/** Heap of one thread. A document of a million instances, the most there may be, takes a good half. */
-const MAX_HEAP_MB = 512;
-/** How long a thread may work at one document, in its own time: a busy machine does not shorten it. */
-const MAX_DOCUMENT_CPU_SECONDS = 120;
-const WATCH_MS = 1000;
+/** What one document may cost. */
+export interface DocumentCosts {
+  /** Heap of the thread, in MiB. */
+  readonly maxHeapMb: number;
+  /** How long the thread works at it, in its own time: a busy machine does not shorten it. */
+  readonly maxDocumentCpuMs: number;
+}
+
+/** A document of a million instances, the most there may be, takes a good half of each. */
+const DEFAULT_COSTS: DocumentCosts = { maxHeapMb: 512, maxDocumentCpuMs: 120_000 };
+const WATCH_MS = 250;
 /** A thread that has nothing to do is kept this long. */
 const IDLE_MS = 60_000;
 
@@ -40,16 +47,18 @@ const IDLE_MS = 60_000;
  */
 export class ArchiveInspector {
   readonly #pool: Piscina<InspectionTask, InspectionResult>;
+  readonly #costs: DocumentCosts;
 
   /** @param threads how many inspections go on at a time; others wait. */
-  constructor(threads: number) {
+  constructor(threads: number, costs: Partial<DocumentCosts> = {}) {
+    this.#costs = { ...DEFAULT_COSTS, ...costs };
     this.#pool = new Piscina({
       filename: new URL('./inspection.worker.ts', import.meta.url).href,
       minThreads: 0,
       maxThreads: threads,
       idleTimeout: IDLE_MS,
       atomics: 'disabled',
-      resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MB },
+      resourceLimits: { maxOldGenerationSizeMb: this.#costs.maxHeapMb },
     });
     // A thread that fails without a task has nobody to tell; the next task gets another.
     this.#pool.on('error', () => {});
@@ -69,7 +78,7 @@ export class ArchiveInspector {
   ): Promise<{ readonly archive: VerifiedArchive; readonly findings: RestoreFindings }> {
     const asidePath = `${archive.path}.spans`;
     try {
-      const result = await this.#run(archive, { kind: 'restore', asidePath, rows }, storage);
+      const result = await this.#run(archive, { kind: 'restore', asidePath, rows }, { storage });
       if (result.findings === null)
         throw new Error('An inspection for a restore ended without its findings.');
       return { archive: result.archive, findings: result.findings };
@@ -77,6 +86,17 @@ export class ArchiveInspector {
       // A thread that was ended leaves what it put aside.
       await rm(asidePath, { force: true });
     }
+  }
+
+  /**
+   * Verifies an archive while it is being written, and checks that every document in it could be restored.
+   *
+   * @param grown how many bytes of the file are written, ascending; it ends when the file is complete.
+   * @throws ArchiveError when it is not a sound archive, RefusedDocumentError for a document that no import would take, and
+   *   what `grown` throws.
+   */
+  async inspectForExport(archive: Inspected, grown: AsyncIterable<number>): Promise<VerifiedArchive> {
+    return (await this.#run(archive, { kind: 'export' }, { grown })).archive;
   }
 
   /** Ends all that is at work. */
@@ -87,20 +107,21 @@ export class ArchiveInspector {
   async #run(
     { path, limits, signal, onProgress }: Inspected,
     work: InspectionTask['work'],
-    storage: Storage | null,
+    { storage, grown }: { readonly storage?: Storage; readonly grown?: AsyncIterable<number> },
   ): Promise<Exclude<InspectionResult, { failure: unknown }>> {
     signal.throwIfAborted();
     const { port1: port, port2 } = new MessageChannel();
     const ended = new AbortController();
     const end = (reason: unknown) => ended.abort(reason);
-    const watch = new ThreadWatch(() => this.#pool.threads, end);
+    const watch = new ThreadWatch(() => this.#pool.threads, this.#costs.maxDocumentCpuMs, end);
     const onAbort = () => end(signal.reason);
     signal.addEventListener('abort', onAbort, { once: true });
     port.on('message', (message: FromThread) => {
       if (message.kind === 'version') watch.begin(message);
       else if (message.kind === 'progress') onProgress?.(message.progress);
-      else if (storage !== null) answer(storage, message, port).catch(end);
+      else if (storage !== undefined) answer(storage, message, port).catch(end);
     });
+    if (grown !== undefined) tellGrowth(grown, port).catch(end);
     try {
       const result = await this.#pool.run(
         { port: port2, path, limits, work },
@@ -110,7 +131,9 @@ export class ArchiveInspector {
       return result;
     } catch (error) {
       if (ended.signal.aborted) throw ended.signal.reason;
-      throw isOutOfMemory(error) ? watch.refusal(`it takes more than ${MAX_HEAP_MB} MiB to check`) : error;
+      throw isErrno(error, 'ERR_WORKER_OUT_OF_MEMORY')
+        ? watch.refusal(`it takes more than ${this.#costs.maxHeapMb} MiB to check`)
+        : error;
     } finally {
       signal.removeEventListener('abort', onAbort);
       watch.stop();
@@ -131,13 +154,15 @@ async function answer(
   port.postMessage({ kind: 'answer', answer } satisfies ToThread);
 }
 
-function isOutOfMemory(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && error.code === 'ERR_WORKER_OUT_OF_MEMORY';
+async function tellGrowth(grown: AsyncIterable<number>, port: MessagePort): Promise<void> {
+  for await (const bytes of grown) port.postMessage({ kind: 'grown', bytes } satisfies ToThread);
+  port.postMessage({ kind: 'whole' } satisfies ToThread);
 }
 
 /** Watches how long a thread works at one document. */
 class ThreadWatch {
   readonly #threads: () => readonly Worker[];
+  readonly #maxMs: number;
   readonly #end: (reason: unknown) => void;
   readonly #timer: NodeJS.Timeout;
   #serial = -1n;
@@ -145,8 +170,9 @@ class ThreadWatch {
   /** What the thread had used when the document at hand was first seen. */
   #before: NodeJS.CpuUsage | null = null;
 
-  constructor(threads: () => readonly Worker[], end: (reason: unknown) => void) {
+  constructor(threads: () => readonly Worker[], maxMs: number, end: (reason: unknown) => void) {
     this.#threads = threads;
+    this.#maxMs = maxMs;
     this.#end = end;
     this.#timer = setInterval(() => void this.#look(), WATCH_MS);
   }
@@ -172,9 +198,7 @@ class ThreadWatch {
     const used = await this.#thread?.cpuUsage().catch(() => undefined);
     if (used === undefined || serial !== this.#serial) return;
     this.#before ??= used;
-    const seconds = (used.user + used.system - this.#before.user - this.#before.system) / 1e6;
-    if (seconds > MAX_DOCUMENT_CPU_SECONDS) {
-      this.#end(this.refusal(`it takes more than ${MAX_DOCUMENT_CPU_SECONDS} s to check`));
-    }
+    const ms = (used.user + used.system - this.#before.user - this.#before.system) / 1000;
+    if (ms > this.#maxMs) this.#end(this.refusal(`it takes more than ${this.#maxMs} ms to check`));
   }
 }

@@ -1,3 +1,4 @@
+import { types } from 'node:util';
 import type { MessagePort } from 'node:worker_threads';
 import { ArchiveError } from '../archive/errors.ts';
 import type { ArchiveLimits } from '../archive/format.ts';
@@ -56,7 +57,7 @@ export function toFailure(error: unknown): Failure {
     const { serial, path, reason, spelling } = error;
     return { kind: 'document', serial, path, reason, spelling };
   }
-  return { kind: 'other', error, errno: error instanceof Error && 'code' in error ? error.code : null };
+  return { kind: 'other', error, errno: types.isNativeError(error) && 'code' in error ? error.code : null };
 }
 
 /** The error that was sent. */
@@ -68,7 +69,7 @@ export function fromFailure(failure: Failure): unknown {
       return new RefusedDocumentError(failure.serial, failure, failure.spelling);
     case 'other': {
       const { error, errno } = failure;
-      return error instanceof Error && errno !== null ? Object.assign(error, { code: errno }) : error;
+      return types.isNativeError(error) && errno !== null ? Object.assign(error, { code: errno }) : error;
     }
   }
 }

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { ARCHIVE_FILE_EXTENSION, ARCHIVE_FORMAT } from '../archive/format.ts';
+import { ARCHIVE_FILE_EXTENSION, ARCHIVE_FORMAT, DEFAULT_ARCHIVE_LIMITS } from '../archive/format.ts';
 import type { ArchivedState, ArchivedVersion } from '../archive/model.ts';
 import { type ArchiveContents, type WrittenArchive, writeArchive } from '../archive/writer.ts';
 import { present } from '../base/invariant.ts';
@@ -8,7 +8,9 @@ import { utcTimeOf } from '../base/time.ts';
 import { type DatabaseSession, inTransaction } from '../database/connection.ts';
 import { openExportSource } from '../history/export-source.ts';
 import { recordDigests } from '../history/history.ts';
+import { HistoryInconsistentError } from '../history/inconsistent.ts';
 import { findStatesById, findStatesByLabel, may, type StateRecord } from '../history/states.ts';
+import { RefusedDocumentError } from '../inspection/errors.ts';
 import type { Destination } from '../restore/destination.ts';
 import { objectKeyOf } from './archive-store.ts';
 import { withCurrentRights, withdrawn } from './current-caller.ts';
@@ -127,7 +129,7 @@ interface ExportedState extends Pick<ArchiveContents, 'state' | 'versions' | 'ta
 }
 
 async function writeStateArchive(
-  { store }: ArchiveServices,
+  { store, inspector }: ArchiveServices,
   request: CallerRequest,
   operationId: string,
   stateId: string,
@@ -141,11 +143,24 @@ async function writeStateArchive(
     const written = await writeArchive(contents, store.draftPathOf(objectKeyOf(operationId)), {
       signal,
       onProgress: ({ versions, bytes }) => report({ versionsDone: BigInt(versions), bytesDone: bytes }),
+      check: (path, grown) =>
+        inspector
+          .inspectForExport({ path, limits: DEFAULT_ARCHIVE_LIMITS, signal }, grown)
+          .catch(refuseUnrestorable),
     });
     await store.keep(objectKeyOf(operationId));
     return { ...contents, written };
   };
   return inTransaction(request.caller.database, 'export', write, { signal });
+}
+
+/** Nobody shall learn years later that an archive cannot come back. */
+function refuseUnrestorable(error: unknown): never {
+  if (!(error instanceof RefusedDocumentError)) throw error;
+  throw new HistoryInconsistentError(
+    `The raw state of serial ${error.serial} is none that Kilolock could take back: at ${error.path}, ${error.reason}. An archive with it could not be restored; mend the version in Kilolock's database first.`,
+    { cause: error },
+  );
 }
 
 /** Puts an export on record: the digests it found, the event, and the operation's success, all or none. */

@@ -1,0 +1,109 @@
+import { existsSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { DEFAULT_ARCHIVE_LIMITS } from '../../src/archive/format.ts';
+import { Growth } from '../../src/archive/growth.ts';
+import { ArchiveInspector } from '../../src/inspection/inspector.ts';
+import type { Storage } from '../../src/inspection/storage.ts';
+import { buildArchive } from '../archive/support/build-archive.ts';
+import { temporaryDirectory } from '../archive/support/temporary-directory.ts';
+import { smallHistory, thingsDocument } from '../restore/support/histories.ts';
+
+const inDirectory = temporaryDirectory();
+let inspector: ArchiveInspector;
+beforeAll(() => {
+  inspector = new ArchiveInspector(2);
+});
+afterAll(() => inspector.close());
+
+const inspected = (path: string, signal = new AbortController().signal) => ({
+  path,
+  limits: DEFAULT_ARCHIVE_LIMITS,
+  signal,
+});
+
+/** A PostgreSQL that keeps every document as it is. */
+const keepsAll: Storage = { jsonbText: async (document) => document, faultOf: async () => null };
+
+const historyOf = (...rawStates: string[]) => ({
+  versions: rawStates.map((rawState, i) => ({ serial: BigInt(i + 1), rawState })),
+  resources: null,
+});
+
+test('two inspections at a time do not mix', async () => {
+  const paths = [inDirectory('one'), inDirectory('two')];
+  await buildArchive(smallHistory, paths[0] ?? '');
+  await buildArchive(historyOf(thingsDocument(1n, { a: '{}', b: '{}', c: '{}' })), paths[1] ?? '');
+  const [one, two] = await Promise.all(
+    paths.map((path) => inspector.inspectForRestore(inspected(path), keepsAll, null)),
+  );
+  expect(one?.findings).toMatchObject({ resourceSpans: 3, spansAreDerived: false, managedInstances: 2 });
+  expect(two?.findings).toMatchObject({ resourceSpans: 3, spansAreDerived: true, managedInstances: 3 });
+});
+
+describe('nothing is left of an inspection', () => {
+  test.each(['called off', 'failed by the database'])('that is %s', async (how) => {
+    const path = inDirectory(`ended ${how}`);
+    await buildArchive(smallHistory, path);
+    const ending = new AbortController();
+    const storage = {
+      ...keepsAll,
+      jsonbText: async () => {
+        if (how === 'called off') {
+          ending.abort(new Error(how));
+          return new Promise<never>(() => {});
+        }
+        throw new Error(how);
+      },
+    };
+    const rows = { resources: `${path}.resources`, outputs: `${path}.outputs` };
+    await expect(inspector.inspectForRestore(inspected(path, ending.signal), storage, rows)).rejects.toThrow(
+      how,
+    );
+    expect(existsSync(`${path}.spans`)).toBe(false);
+  });
+});
+
+test('a document that takes more memory than there is for it is refused, and the next inspection goes on', async () => {
+  const path = inDirectory('much');
+  const instances = Array.from({ length: 40_000 }, (_, i) => `{"index_key": ${i}}`).join();
+  const resource = `{"mode": "managed", "type": "thing", "name": "a", "provider": "p", "instances": [${instances}]}`;
+  await buildArchive(historyOf(`{"version": 4, "resources": [${resource}]}`), path);
+  const narrow = new ArchiveInspector(1, { maxHeapMb: 24 });
+  try {
+    await expect(narrow.inspectForRestore(inspected(path), keepsAll, null)).rejects.toMatchObject({
+      name: 'RefusedDocumentError',
+      serial: 1n,
+      reason: 'it takes more than 24 MiB to check',
+    });
+    const small = inDirectory('small');
+    await buildArchive(historyOf('{"version": 4}'), small);
+    await narrow.inspectForRestore(inspected(small), keepsAll, null);
+  } finally {
+    await narrow.close();
+  }
+});
+
+test('a document that takes more time than there is for it is refused', async () => {
+  const path = inDirectory('long');
+  await buildArchive(historyOf(`{"version": 4, "unknown": [${'0,'.repeat(20_000_000)}0]}`), path);
+  const hasty = new ArchiveInspector(1, { maxDocumentCpuMs: 50 });
+  try {
+    await expect(hasty.inspectForRestore(inspected(path), keepsAll, null)).rejects.toMatchObject({
+      name: 'RefusedDocumentError',
+      serial: 1n,
+      reason: 'it takes more than 50 ms to check',
+    });
+  } finally {
+    await hasty.close();
+  }
+});
+
+test('an archive that never becomes whole fails its inspection with what the writing failed with', async () => {
+  const path = inDirectory('growing');
+  await writeFile(path, '');
+  const growth = new Growth();
+  const inspection = inspector.inspectForExport(inspected(path), growth);
+  growth.fail(new Error('the disk is full'));
+  await expect(inspection).rejects.toThrow('the disk is full');
+});
