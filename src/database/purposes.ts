@@ -8,6 +8,7 @@
  * - `record`: a short write on which something depends: the record of an operation, an audit event.
  * - `housekeeping`: a write by the clock, which is tried again later.
  * - `export`: one long read of a whole history. Read only, one snapshot.
+ * - `print`: one document, as PostgreSQL would print it. Read only.
  * - `restore`: one long write of a history.
  * - `migration`: the changes of the schema `state_archive`.
  */
@@ -104,6 +105,16 @@ export const PURPOSES = {
     idleMs: 10 * MINUTE,
     connectionMs: 10 * SECOND,
     patienceMs: 5 * MINUTE,
+  },
+  print: {
+    lane: 'streams',
+    isolation: 'read committed',
+    readOnly: true,
+    statementMs: 2 * MINUTE,
+    lockMs: 1 * SECOND,
+    idleMs: 30 * SECOND,
+    connectionMs: 10 * SECOND,
+    patienceMs: 3 * MINUTE,
   },
   restore: {
     lane: 'streams',

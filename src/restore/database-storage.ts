@@ -27,7 +27,7 @@ export class DatabaseStorage implements Storage {
 
   async jsonbText(document: Uint8Array): Promise<Uint8Array | DocumentFault> {
     try {
-      return await inTransaction(this.#database, 'restore', (session) => printed(session, document));
+      return await inTransaction(this.#database, 'print', (session) => printed(session, document));
     } catch (error) {
       if (isUnstorableValue(error)) return { path: '$', reason: refusalText(error) };
       throw error;
