@@ -1,6 +1,6 @@
 import { closeSync, openSync, readSync, rmSync } from 'node:fs';
 import type { ArchivedResource, ArchivedVersion } from '../archive/model.ts';
-import type { ProjectedResource } from '../terraform/projection.ts';
+import type { Projection } from '../terraform/projection.ts';
 import { int64Field, type RowFields, RowFileWriter, RowReader } from './row-file.ts';
 import { SpanAgreement } from './span-agreement.ts';
 import type { ResourceRowWriter } from './spooled-rows.ts';
@@ -54,7 +54,7 @@ export class CarriedSpans {
   }
 
   /** Compares the next version, in serial order. All spans have been taken before. */
-  apply({ serial }: ArchivedVersion, resources: ReadonlyMap<string, ProjectedResource>): void {
+  apply({ serial }: ArchivedVersion, projection: Projection): void {
     if (this.disagreement !== null) return;
     const begun: ArchivedResource[] = [];
     let passedOver = 0;
@@ -66,10 +66,10 @@ export class CarriedSpans {
     if (passedOver > 0) {
       this.#agreement.disagree(`${passedOver} spans before serial ${serial} begin at no version`);
     }
-    this.#agreement.check(serial, begun, resources);
+    this.#agreement.check(serial, begun, projection);
     if (this.#rows === null) return;
     for (const span of begun) {
-      const resource = resources.get(span.address);
+      const resource = projection.row(span.address);
       if (resource === undefined) continue;
       const { attributesHash, schemaVersion, createSerial, deleteSerial, createdAt } = span;
       const row = { ...resource, attributesHash, schemaVersion };

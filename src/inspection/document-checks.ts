@@ -3,7 +3,8 @@ import type { ArchivedVersion, ArchiveManifest } from '../archive/model.ts';
 import { clip } from '../base/clip.ts';
 import { readStateDocument, type StateDocument } from '../terraform/document.ts';
 import { UnsupportedStateDocumentError } from '../terraform/errors.ts';
-import { HistoryProjector, type Projection } from '../terraform/projection.ts';
+import { StateHistoryReader, type StateVersion } from '../terraform/history-reader.ts';
+import type { Projection } from '../terraform/projection.ts';
 import { RefusedDocumentError } from './errors.ts';
 import type { OutputRowWriter } from './spooled-rows.ts';
 import { findDoubtfulRows, type Storage } from './storage.ts';
@@ -12,30 +13,13 @@ import type { WarningCode, WarningCollector } from './warnings.ts';
 /** An address in a warning is cut to this many characters. */
 const MAX_ADDRESS = 200;
 
-const SPELLED_BY_POSTGRES = ', as PostgreSQL spells it,';
-
-/**
- * Reads a raw state.
- *
- * @throws RefusedDocumentError when Kilolock could not have taken it.
- */
-export function readRawState(serial: bigint, bytes: Buffer, spelling?: string): StateDocument {
-  try {
-    return readStateDocument(bytes);
-  } catch (error) {
-    if (error instanceof UnsupportedStateDocumentError)
-      throw new RefusedDocumentError(serial, error, spelling);
-    throw error;
-  }
-}
-
 /** Checks that Kilolock can hold each raw state of an archive, as PostgreSQL will keep it. */
 export class DocumentChecks {
   readonly #manifest: ArchiveManifest;
   readonly #storage: Storage;
   readonly #warnings: WarningCollector;
   readonly #outputRows: OutputRowWriter | null;
-  readonly #projector = new HistoryProjector('terraform');
+  readonly #reader = new StateHistoryReader('terraform');
   readonly #normalised = new Map<bigint, string>();
   #outputs = 0;
   #managedInstances = 0;
@@ -78,20 +62,22 @@ export class DocumentChecks {
    * @throws RefusedDocumentError naming the serial and the place in the document. After it nothing more can be checked.
    */
   async check({ serial }: ArchivedVersion, bytes: Buffer): Promise<Projection> {
-    const document = await this.#keptDocument(serial, bytes);
-    const projection = this.#projector.project(document);
-    const doubtful = findDoubtfulRows(document, projection.resources.values());
+    const { document, projection } = await this.#readAsKept(serial, bytes);
+    const doubtful = findDoubtfulRows(document, projection);
     const fault = doubtful && (await this.#storage.faultOf(doubtful));
     if (fault) throw new RefusedDocumentError(serial, fault);
     for (const output of document.outputs()) this.#outputRows?.add({ serial, ...output });
     this.#outputs += document.outputCount;
     const { currentSerial } = this.#manifest.state;
     if (serial > currentSerial) this.#afterCurrent += 1;
-    if (serial === currentSerial) {
-      for (const { mode } of document.instances()) if (mode === 'managed') this.#managedInstances += 1;
-    }
+    if (serial === currentSerial) this.#managedInstances = document.managedInstances;
     this.#warnOf(serial, document, projection);
     return projection;
+  }
+
+  /** The next version is not compared with the one before, whose bytes may change from now on. */
+  forgetFormer(): void {
+    this.#reader.forget();
   }
 
   /** To be called once, after the last version. */
@@ -110,17 +96,21 @@ export class DocumentChecks {
     }
   }
 
-  /** The document as PostgreSQL will keep it, which is what its rows are made of. */
-  async #keptDocument(serial: bigint, bytes: Buffer): Promise<StateDocument> {
-    const document = readRawState(serial, bytes);
+  /** The version as PostgreSQL will keep it, which is what its rows are made of. */
+  async #readAsKept(serial: bigint, bytes: Buffer): Promise<StateVersion> {
     // The proof before the commit keeps an archive honest that says so.
-    if (this.#manifest.rawStateText === 'jsonb') return document;
+    if (this.#manifest.rawStateText === 'jsonb') return this.#read(serial, bytes);
+    refusing(serial, '', () => readStateDocument(bytes));
     const kept = await this.#storage.jsonbText(bytes);
     if (!(kept instanceof Uint8Array)) throw new RefusedDocumentError(serial, kept);
     const text = Buffer.from(kept.buffer, kept.byteOffset, kept.byteLength);
-    if (text.equals(bytes)) return document;
+    if (text.equals(bytes)) return this.#read(serial, bytes);
     this.#normalised.set(serial, createHash('sha256').update(text).digest('hex'));
-    return readRawState(serial, text, SPELLED_BY_POSTGRES);
+    return this.#read(serial, text, ', as PostgreSQL spells it,');
+  }
+
+  #read(serial: bigint, bytes: Buffer, spelling = ''): StateVersion {
+    return refusing(serial, spelling, () => this.#reader.read(bytes));
   }
 
   #warnOf(serial: bigint, document: StateDocument, projection: Projection): void {
@@ -153,6 +143,16 @@ export class DocumentChecks {
 
   #warn(serial: bigint, code: WarningCode, message: string): void {
     this.#warnings.add(code, `Serial ${serial}: ${message}`, serial);
+  }
+}
+
+/** Reads a raw state; what is unsupported becomes the refusal of this serial. */
+export function refusing<Result>(serial: bigint, spelling: string, read: () => Result): Result {
+  try {
+    return read();
+  } catch (error) {
+    if (!(error instanceof UnsupportedStateDocumentError)) throw error;
+    throw new RefusedDocumentError(serial, error, spelling);
   }
 }
 

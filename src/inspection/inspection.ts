@@ -2,8 +2,13 @@ import { rmSync } from 'node:fs';
 import type { ArchivedVersion, ArchiveManifest } from '../archive/model.ts';
 import type { ArchiveMember, VerifiedArchive } from '../archive/reader.ts';
 import { readInto } from '../base/read-whole.ts';
+import {
+  DEFAULT_STATE_DOCUMENT_LIMITS,
+  readStateDocument,
+  type StateDocument,
+} from '../terraform/document.ts';
 import { CarriedSpans } from './carried-spans.ts';
-import { DocumentChecks, readRawState } from './document-checks.ts';
+import { DocumentChecks, refusing } from './document-checks.ts';
 import { RefusedDocumentError } from './errors.ts';
 import { SpanDerivation } from './span-derivation.ts';
 import { OutputRowWriter, ResourceRowWriter } from './spooled-rows.ts';
@@ -56,14 +61,20 @@ type Members = AsyncGenerator<ArchiveMember, VerifiedArchive, void>;
  */
 export async function inspectForExport(members: Members, events: InspectionEvents): Promise<VerifiedArchive> {
   const progress = new Progress(events);
-  const documents = new AlternatingBuffers();
+  let former: StateDocument | undefined;
+  const memory = new DocumentMemory(() => {
+    former = undefined;
+  });
   for (;;) {
     const step = await members.next();
     if (step.done) return step.value;
     if (step.value.kind !== 'version') continue;
     const { version, byteLength, content } = step.value;
     progress.begin(version);
-    readRawState(version.serial, await documents.read(content, byteLength));
+    const bytes = await memory.fill(content, byteLength);
+    former = refusing(version.serial, '', () =>
+      readStateDocument(bytes, DEFAULT_STATE_DOCUMENT_LIMITS, former),
+    );
     progress.end(byteLength);
   }
 }
@@ -122,7 +133,7 @@ async function passOver<Spans extends CarriedSpans | SpanDerivation>(
 ): Promise<Pass<Spans>> {
   const warnings = new WarningCollector();
   const progress = new Progress(events);
-  const documents = new AlternatingBuffers();
+  const memory = new DocumentMemory(() => checks?.forgetFormer());
   using files = new DisposableStack();
   const rowFiles = rows && openRowFiles(rows, files);
   let checks: DocumentChecks | null = null;
@@ -153,9 +164,8 @@ async function passOver<Spans extends CarriedSpans | SpanDerivation>(
     // Until the sums at the end agree, a bad document may be a damaged file: that would be the truer answer.
     if (refusal === null && checks !== null) {
       try {
-        const bytes = await documents.read(content, byteLength);
-        const { resources } = await checks.check(version, bytes);
-        spans?.apply(version, resources);
+        const bytes = await memory.fill(content, byteLength);
+        spans?.apply(version, await checks.check(version, bytes));
       } catch (error) {
         if (!(error instanceof RefusedDocumentError)) throw error;
         refusal = error;
@@ -233,20 +243,29 @@ const MAX_KEPT_BYTES = 32 * 1024 * 1024;
 /** A state grows by and by: memory for it need not be had anew each time. */
 const ROOM_TO_GROW = 1.125;
 
-/** Two pieces of memory that take turns: a document and the one before it. */
-class AlternatingBuffers {
-  #memory = Buffer.alloc(0);
-  #before = Buffer.alloc(0);
+/** Memory for the documents of a history: two pieces take turns, so that a document can be compared with the one before. */
+class DocumentMemory {
+  readonly #forgetFormer: () => void;
+  #current = Buffer.alloc(0);
+  #former = Buffer.alloc(0);
 
-  /** The whole of `content`, until the document after the next is read. */
-  async read(content: AsyncIterable<Uint8Array>, byteLength: number): Promise<Buffer> {
-    if (byteLength > MAX_KEPT_BYTES) this.#before = Buffer.alloc(0);
-    else [this.#memory, this.#before] = [this.#before, this.#memory];
-    if (byteLength > this.#memory.length) {
-      this.#memory = Buffer.alloc(0);
-      this.#memory = Buffer.allocUnsafeSlow(Math.ceil(byteLength * ROOM_TO_GROW));
+  /** @param forgetFormer called before the memory of the former document is used anew. */
+  constructor(forgetFormer: () => void) {
+    this.#forgetFormer = forgetFormer;
+  }
+
+  /** The whole of `content`; it stays until the document after the next one is asked for, if it is not forgotten before. */
+  async fill(content: AsyncIterable<Uint8Array>, byteLength: number): Promise<Buffer> {
+    if (byteLength > MAX_KEPT_BYTES) {
+      this.#forgetFormer();
+      this.#former = Buffer.alloc(0);
+    } else [this.#current, this.#former] = [this.#former, this.#current];
+    if (byteLength > this.#current.length) {
+      // Let go first: both together may be more than there is.
+      this.#current = Buffer.alloc(0);
+      this.#current = Buffer.allocUnsafeSlow(Math.ceil(byteLength * ROOM_TO_GROW));
     }
-    const bytes = this.#memory.subarray(0, byteLength);
+    const bytes = this.#current.subarray(0, byteLength);
     await readInto(bytes, content);
     return bytes;
   }

@@ -1,6 +1,7 @@
 import type { ArchivedVersion } from '../archive/model.ts';
+import { present } from '../base/invariant.ts';
 import { ResourceLifecycle } from '../terraform/lifecycle.ts';
-import type { ProjectedResource } from '../terraform/projection.ts';
+import type { Projection, ResourceSummary, ResourcesByAddress } from '../terraform/projection.ts';
 import type { ResourceRowWriter } from './spooled-rows.ts';
 
 /**
@@ -34,31 +35,29 @@ export class SpanDerivation {
   }
 
   /** Takes the next version, in serial order. */
-  apply(version: Begin, resources: ReadonlyMap<string, ProjectedResource>): void {
+  apply(version: ArchivedVersion, projection: Projection): void {
     const { serial } = version;
     this.#lastSerial = serial;
     if (serial > this.#currentSerial) {
-      const differing = [...resources].filter(
+      const differing = [...projection].filter(
         ([address, resource]) => this.#current.get(address) !== resource.attributesHash,
       );
-      this.#branch.apply(version, new Map(differing));
+      this.#branch.apply(version, new Map(differing), projection);
       return;
     }
     if (serial === this.#currentSerial) {
       this.#current = new Map(
-        [...resources].map(([address, resource]) => [address, resource.attributesHash]),
+        Array.from(projection, ([address, resource]) => [address, resource.attributesHash]),
       );
     }
-    this.#trunk.apply(version, resources);
+    this.#trunk.apply(version, projection, projection);
   }
 
   /** Ends the branch, when there is one. To be called once, after the last version. */
   finish(): void {
-    this.#branch.apply({ serial: this.#lastSerial + 1n, createdAt: '' }, new Map());
+    this.#branch.end(this.#lastSerial + 1n);
   }
 }
-
-type Begin = Pick<ArchivedVersion, 'serial' | 'createdAt'>;
 
 /** One run of versions. */
 class Line {
@@ -72,18 +71,30 @@ class Line {
     this.#rows = rows;
   }
 
-  apply({ serial, createdAt }: Begin, resources: ReadonlyMap<string, ProjectedResource>): void {
+  /** @param projection where the rows of `resources` are. */
+  apply({ serial, createdAt }: ArchivedVersion, resources: ResourcesByAddress, projection: Projection): void {
+    for (const { address } of this.#settle(serial, resources)) {
+      const resource = this.#rows && present(projection.row(address), 'it opens with this version');
+      if (resource === null) continue;
+      const row = { resource, createSerial: serial, deleteSerial: null, createdAt };
+      this.#open.set(address, this.#rows?.add(row) ?? 0);
+    }
+  }
+
+  /** Ends what is open. */
+  end(serial: bigint): void {
+    this.#settle(serial, new Map());
+  }
+
+  /** Closes what ends at `serial`, and gives what begins there. */
+  #settle(serial: bigint, resources: ResourcesByAddress): ResourceSummary[] {
     const { opened, closed } = this.#lifecycle.apply(serial, resources);
     this.count += opened.length;
-    if (this.#rows === null) return;
     for (const address of closed) {
       const row = this.#open.get(address);
-      if (row !== undefined) this.#rows.end(row, serial);
+      if (row !== undefined) this.#rows?.end(row, serial);
       this.#open.delete(address);
     }
-    for (const resource of opened) {
-      const row = { resource, createSerial: serial, deleteSerial: null, createdAt };
-      this.#open.set(resource.address, this.#rows.add(row));
-    }
+    return opened;
   }
 }

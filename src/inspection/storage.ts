@@ -1,5 +1,6 @@
+import { present } from '../base/invariant.ts';
 import type { StateDocument, StateOutput } from '../terraform/document.ts';
-import type { ProjectedResource } from '../terraform/projection.ts';
+import type { ProjectedResource, Projection } from '../terraform/projection.ts';
 import type { DocumentFault } from './errors.ts';
 
 /** Deeper than any state of Terraform's, and far above what PostgreSQL's stack ends at. */
@@ -34,17 +35,16 @@ export interface DoubtfulRows {
  * limit. Where the limits lie exactly nobody outside can tell: keys of an index are compressed before they are measured,
  * the depth of a document depends on the server's stack, and the size of one on how its memory grows.
  */
-export function findDoubtfulRows(
-  document: StateDocument,
-  resources: Iterable<ProjectedResource>,
-): DoubtfulRows | null {
-  const doubtful = {
-    document: isDoubtful(document) ? document.bytes : null,
-    resources: [...resources].filter(({ address, type }) => isLongKey(address) || isLongKey(type)),
-    outputs: [...document.outputs()].filter(({ name }) => isLongKey(name)),
-  };
-  const { length } = [...doubtful.resources, ...doubtful.outputs];
-  return doubtful.document === null && length === 0 ? null : doubtful;
+export function findDoubtfulRows(document: StateDocument, projection: Projection): DoubtfulRows | null {
+  const resources: ProjectedResource[] = [];
+  for (const [address] of projection) {
+    // An address holds the type, too.
+    if (isLongKey(address)) resources.push(present(projection.row(address), 'it has this address'));
+  }
+  const outputs = [...document.outputs()].filter(({ name }) => isLongKey(name));
+  const isWholeDoubtful = isDoubtful(document);
+  if (!isWholeDoubtful && resources.length + outputs.length === 0) return null;
+  return { document: isWholeDoubtful ? document.bytes : null, resources, outputs };
 }
 
 function isDoubtful({ bytes, depth, tokens }: StateDocument): boolean {

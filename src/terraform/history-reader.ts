@@ -55,4 +55,9 @@ export class StateHistoryReader {
     }
     return { document, projection: new Projection(document, summaries), instances, reusedInstances };
   }
+
+  /** The next document is read as if it were the first: the bytes of the one before may change from now on. */
+  forget(): void {
+    this.#former = null;
+  }
 }
