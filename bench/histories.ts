@@ -1,3 +1,4 @@
+import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { BenchDatabase, BenchServer } from './databases.ts';
 import { insertHistory } from './history/insert.ts';
@@ -39,6 +40,16 @@ export class Histories {
   /** A database of one's own that holds the history. Drop it. */
   async copy(shape: HistoryShape): Promise<BenchDatabase> {
     return this.#server.createDatabase('copy', { copyOf: await this.original(shape) });
+  }
+
+  /** Gives back what a history takes on the disk; it is made anew when it is needed again. */
+  async forget({ name }: HistoryShape): Promise<void> {
+    const database = await this.#databases.get(name);
+    const archive = await this.#archives.get(name);
+    this.#databases.delete(name);
+    this.#archives.delete(name);
+    await database?.drop();
+    if (archive !== undefined) await rm(archive.path);
   }
 
   /** A database of one's own that holds no state. Drop it. */

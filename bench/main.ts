@@ -4,6 +4,9 @@ import { join } from 'node:path';
 import { startBenchServer } from './databases.ts';
 import type { Group } from './group.ts';
 import { footprint } from './groups/footprint.ts';
+import { growth } from './groups/growth.ts';
+import { load } from './groups/load.ts';
+import { preview } from './groups/preview.ts';
 import { ratios } from './groups/ratios.ts';
 import { Histories } from './histories.ts';
 import { describeMachine } from './machine.ts';
@@ -15,7 +18,7 @@ import { markdown } from './report.ts';
  * the database. The report goes to standard output as Markdown, what is being done to standard error.
  */
 
-const GROUPS: readonly Group[] = [ratios, footprint];
+const GROUPS: readonly Group[] = [ratios, preview, footprint, load, growth];
 
 // Without listeners a signal ends the process past its exit handlers, and the server would stay behind.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1));

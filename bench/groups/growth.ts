@@ -1,0 +1,141 @@
+import type { BenchDatabase } from '../databases.ts';
+import type { Bench, Group } from '../group.ts';
+import {
+  changingHistory,
+  type HistoryShape,
+  largeVersions,
+  manySpans,
+  usualHistory,
+} from '../history/shape.ts';
+import { megabytes, type Table, verdict } from '../report.ts';
+import { Series } from '../series.ts';
+import { exportArchive, importArchive } from '../service/jobs.ts';
+import { type BenchService, startBenchService } from '../service/service.ts';
+
+/** How much more a unit of the largest step may take than one of the step before. */
+const LINEAR = 1.25;
+
+/** Histories that differ in one dimension. */
+interface Dimension {
+  readonly title: string;
+  /** What the steps count, and one of it. */
+  readonly counted: string;
+  readonly unit: string;
+  readonly steps: readonly { readonly shape: HistoryShape; readonly units: number }[];
+}
+
+const JOBS = ['export', 'dry run', 'import'] as const;
+
+type Job = (typeof JOBS)[number];
+type Times = Readonly<Record<Job, Series>>;
+
+/** Whether what a job takes grows as the history does, and no faster. */
+export const growth: Group = {
+  name: 'growth',
+  minutes: { full: 40, quick: 2 },
+  async run(bench) {
+    const tables: Table[] = [];
+    for (const dimension of dimensions(bench.quick)) tables.push(await measure(bench, dimension));
+    return tables;
+  },
+};
+
+function dimensions(quick: boolean): Dimension[] {
+  const stepsOf = (units: readonly number[], shapeOf: (units: number) => HistoryShape) =>
+    units.map((each) => ({ units: each, shape: shapeOf(each) }));
+  return [
+    {
+      title: 'versions of 1 MB',
+      counted: 'versions',
+      unit: 'version',
+      steps: stepsOf(quick ? [4, 20, 100] : [200, 1000, 5000], usualHistory),
+    },
+    {
+      title: 'megabytes of a version, two versions',
+      counted: 'MB',
+      unit: 'MB',
+      steps: stepsOf(quick ? [0.2, 2, 20] : [2.4, 24, 240], (size) => largeVersions(2, size)),
+    },
+    {
+      title: 'resource spans',
+      counted: '1000 spans',
+      unit: '1000 spans',
+      steps: stepsOf(quick ? [1, 10, 50] : [50, 500, 5000], (thousands) => manySpans(thousands * 1000)),
+    },
+    {
+      title: 'versions of 1 MB in which everything changes',
+      counted: 'versions',
+      unit: 'version',
+      steps: stepsOf(quick ? [2, 10] : [40, 200], changingHistory),
+    },
+  ];
+}
+
+/** What the jobs of one step took. */
+interface Step {
+  readonly units: number;
+  readonly rawBytes: number;
+  readonly times: Times;
+}
+
+async function measure(bench: Bench, { title, counted, unit, steps }: Dimension): Promise<Table> {
+  const done: Step[] = [];
+  for (const { shape, units } of steps) {
+    bench.tell(`${units} ${title}`);
+    done.push({ units, ...(await timesOf(bench, shape)) });
+  }
+  return {
+    title: `Growth: ${title}`,
+    head: [counted, 'raw states', ...JOBS.flatMap((job) => [job, `per ${unit}`]), 'linear'],
+    rows: done.map((step, index) => [
+      String(step.units),
+      megabytes(step.rawBytes),
+      ...JOBS.flatMap((job) => [String(step.times[job]), perUnitText(step, job)]),
+      index === done.length - 1 ? verdict(isLinear(step, done[index - 1])) : '',
+    ]),
+    notes: [
+      `Linear: a unit of the last step takes at most ${LINEAR} times as long as one of the step before it.`,
+    ],
+  };
+}
+
+function perUnit({ times, units }: Step, job: Job): number {
+  return times[job].median / units;
+}
+
+function perUnitText(step: Step, job: Job): string {
+  const seconds = perUnit(step, job);
+  return Number.isNaN(seconds) ? '–' : `${(seconds * 1000).toFixed(1)} ms`;
+}
+
+function isLinear(last: Step, before: Step | undefined): boolean {
+  return before !== undefined && JOBS.every((job) => perUnit(last, job) <= LINEAR * perUnit(before, job));
+}
+
+async function timesOf(bench: Bench, shape: HistoryShape): Promise<Omit<Step, 'units'>> {
+  const { histories } = bench;
+  const times = { export: new Series(), 'dry run': new Series(), import: new Series() };
+  const source = await histories.copy(shape);
+  await onService(source, (service) => times.export.time(() => exportArchive(service, shape.name)));
+  await source.drop();
+  const { path, rawBytes } = await histories.archive(shape);
+  const target = await histories.empty();
+  await onService(target, (service) =>
+    times['dry run'].time(() => importArchive(service, path, { name: shape.name, dryRun: true })),
+  );
+  await onService(target, (service) =>
+    times.import.time(() => importArchive(service, path, { name: shape.name })),
+  );
+  await target.drop();
+  await histories.forget(shape);
+  return { times, rawBytes };
+}
+
+async function onService(
+  database: BenchDatabase,
+  work: (service: BenchService) => Promise<void>,
+): Promise<void> {
+  const service = await startBenchService(database);
+  await work(service);
+  await service.stop();
+}
