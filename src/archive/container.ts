@@ -5,77 +5,87 @@ import { ArchiveError } from './errors.ts';
 import { type ArchiveLimits, EXPANSION_RATIO_GRACE_BYTES, MEMBER, ZSTD_WINDOW_LOG } from './format.ts';
 import { GZIP_MAGIC, oneGzipMember } from './gzip.ts';
 import { TAR_BLOCK } from './tar.ts';
-import { oneZstdFrame, ZSTD_MAGIC } from './zstd-frame.ts';
+import { OneZstdFrame, ZSTD_MAGIC } from './zstd-frame.ts';
 
 /** Size of the pieces the decoders hand out: few round trips to the thread pool, little memory. */
 const DECODED_CHUNK_BYTES = 128 * 1024;
 
-/**
- * The tar inside an archive file: out of one zstd frame, out of one gzip member, or as it is. Told apart by
- * their first bytes, never by a name.
- *
- * @throws ArchiveError ARCHIVE_UNSUPPORTED_FORMAT for anything else, ARCHIVE_TRUNCATED or ARCHIVE_CORRUPT for a
- *   damaged container or one with something behind it, ARCHIVE_TOO_LARGE beyond `maxArchiveBytes`,
- *   `maxTotalBytes` or `maxExpansionRatio`.
- */
-export async function* openContainer(
-  source: AsyncIterable<Uint8Array>,
-  limits: ArchiveLimits,
-): AsyncGenerator<Uint8Array, void, void> {
-  let stored = 0;
-  async function* metered(): AsyncGenerator<Uint8Array, void, void> {
-    for await (const chunk of source) {
-      stored += chunk.length;
-      if (stored > limits.maxArchiveBytes) {
-        throw new ArchiveError(
-          'ARCHIVE_TOO_LARGE',
-          `the archive has more than ${limits.maxArchiveBytes} bytes`,
-        );
+/** The tar inside an archive file: out of one zstd frame, out of one gzip member, or as it is. */
+export class Container {
+  readonly #source: AsyncIterable<Uint8Array>;
+  readonly #limits: ArchiveLimits;
+  #frame: OneZstdFrame | null = null;
+
+  constructor(source: AsyncIterable<Uint8Array>, limits: ArchiveLimits) {
+    this.#source = source;
+    this.#limits = limits;
+  }
+
+  /**
+   * The tar, to be read once. What it is in is told by its first bytes, never by a name. A zstd decoder holds as much memory
+   * as the frame's window is long.
+   *
+   * @throws ArchiveError ARCHIVE_UNSUPPORTED_FORMAT for anything else, ARCHIVE_TRUNCATED or ARCHIVE_CORRUPT for a
+   *   damaged container or one with something behind it, ARCHIVE_TOO_LARGE beyond `maxArchiveBytes`,
+   *   `maxTotalBytes` or `maxExpansionRatio`.
+   */
+  async *tar(): AsyncGenerator<Uint8Array, void, void> {
+    const limits = this.#limits;
+    const bytes = new ByteReader(this.#source);
+    let stored = 0;
+    async function* metered(): AsyncGenerator<Uint8Array, void, void> {
+      for await (const chunk of bytes.rest()) {
+        stored += chunk.length;
+        if (stored > limits.maxArchiveBytes) {
+          throw new ArchiveError(
+            'ARCHIVE_TOO_LARGE',
+            `the archive has more than ${limits.maxArchiveBytes} bytes`,
+          );
+        }
+        yield chunk;
       }
-      yield chunk;
+    }
+    try {
+      const head = await bytes.exactly(TAR_BLOCK);
+      bytes.unread(head);
+      let total = 0;
+      for await (const chunk of this.#decoded(head, metered())) {
+        total += chunk.length;
+        if (total > limits.maxTotalBytes) {
+          throw new ArchiveError(
+            'ARCHIVE_TOO_LARGE',
+            `the archive unpacks to more than ${limits.maxTotalBytes} bytes`,
+          );
+        }
+        if (total > EXPANSION_RATIO_GRACE_BYTES && total > stored * limits.maxExpansionRatio) {
+          throw new ArchiveError(
+            'ARCHIVE_TOO_LARGE',
+            `the archive unpacks to more than ${limits.maxExpansionRatio} times its size`,
+          );
+        }
+        yield chunk;
+      }
+    } finally {
+      await bytes.close();
     }
   }
-  const bytes = new ByteReader(metered());
-  try {
-    const head = await bytes.exactly(TAR_BLOCK);
-    bytes.unread(head);
-    let total = 0;
-    for await (const chunk of decoder(head)(bytes.rest())) {
-      total += chunk.length;
-      if (total > limits.maxTotalBytes) {
-        throw new ArchiveError(
-          'ARCHIVE_TOO_LARGE',
-          `the archive unpacks to more than ${limits.maxTotalBytes} bytes`,
-        );
-      }
-      if (total > EXPANSION_RATIO_GRACE_BYTES && total > stored * limits.maxExpansionRatio) {
-        throw new ArchiveError(
-          'ARCHIVE_TOO_LARGE',
-          `the archive unpacks to more than ${limits.maxExpansionRatio} times its size`,
-        );
-      }
-      yield chunk;
-    }
-  } finally {
-    await bytes.close();
+
+  /** See {@link OneZstdFrame.checkWindow}; nothing else has a window to check. */
+  checkWindow(told: number | null): void {
+    this.#frame?.checkWindow(told);
   }
-}
 
-type Decoder = (source: AsyncIterable<Uint8Array>) => AsyncIterable<Uint8Array>;
-
-function decoder(head: Uint8Array): Decoder {
-  if (startsWith(head, ZSTD_MAGIC)) return zstd;
-  if (startsWith(head, GZIP_MAGIC)) return (source) => oneGzipMember(source, DECODED_CHUNK_BYTES);
-  if (Buffer.from(head).toString('latin1', 257, 262) === 'ustar') return (source) => source;
-  throw refusal(head);
-}
-
-function zstd(source: AsyncIterable<Uint8Array>): AsyncIterable<Uint8Array> {
-  const params = { [constants.ZSTD_d_windowLogMax]: ZSTD_WINDOW_LOG };
-  return decodeThrough(
-    oneZstdFrame(source),
-    createZstdDecompress({ params, chunkSize: DECODED_CHUNK_BYTES }),
-  );
+  #decoded(head: Uint8Array, source: AsyncIterable<Uint8Array>): AsyncIterable<Uint8Array> {
+    if (startsWith(head, ZSTD_MAGIC)) {
+      this.#frame = new OneZstdFrame();
+      const params = { [constants.ZSTD_d_windowLogMax]: ZSTD_WINDOW_LOG };
+      const decoder = createZstdDecompress({ params, chunkSize: DECODED_CHUNK_BYTES });
+      return decodeThrough(this.#frame.passThrough(source), decoder);
+    }
+    if (startsWith(head, GZIP_MAGIC)) return oneGzipMember(source, DECODED_CHUNK_BYTES);
+    if (Buffer.from(head).toString('latin1', 257, 262) === 'ustar') return source;
+    throw refusal(head);
+  }
 }
 
 /** U+FFFD in UTF-8. */

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { type FileOptions, readArchiveFile } from './archive-file.ts';
 import { Consistency } from './consistency.ts';
-import { openContainer } from './container.ts';
+import { Container } from './container.ts';
 import { ArchiveError } from './errors.ts';
 import {
   type ArchiveLimits,
@@ -105,13 +105,15 @@ export async function* readArchive(
       yield chunk;
     }
   }
-  const tar = openContainer(digested(), limits);
+  const container = new Container(digested(), limits);
+  const tar = container.tar();
   const walk = new MemberWalk(tar);
   try {
     const unknown = new UnknownFields();
 
     await walk.take(MEMBER.manifest, limits.maxMetadataBytes);
     const manifest = unknown.note(MEMBER.manifest, decodeManifest(await walk.readAll(), limits));
+    container.checkWindow(manifest.zstdWindowLog);
     const consistency = new Consistency(manifest, limits);
     yield { kind: 'manifest', manifest };
 

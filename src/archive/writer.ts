@@ -23,6 +23,7 @@ import type {
   ArchivedState,
   ArchivedTag,
   ArchivedVersion,
+  ArchiveManifest,
   ExportRecord,
   RawState,
   VersionDigest,
@@ -45,6 +46,10 @@ export interface ArchiveContents {
   /** Read to its end before `rawStates`; null leaves resources.ndjson out. */
   resources: AsyncIterable<ArchivedResource> | null;
   exportRecord: ExportRecord;
+  /** Whether the raw states are the text that PostgreSQL's jsonb gives out; null where nobody knows. */
+  rawStateText: ArchiveManifest['rawStateText'];
+  /** Length in bytes of the longest raw state, or what it is taken for: too short a length costs compression alone. */
+  longestRawState: number;
   /** One for each of `versions`, in the same order. Each content is read to its end before the next is asked for. */
   rawStates: AsyncIterable<RawState>;
 }
@@ -137,7 +142,7 @@ async function writeVerified(
 ): Promise<VerifiedArchive> {
   const refused = new AbortController();
   const ending = signal ? AbortSignal.any([signal, refused.signal]) : refused.signal;
-  const file = await ZstdFile.create(path, ZSTD_WINDOW_LOG);
+  const file = await ZstdFile.create(path, tar.windowLog);
   try {
     const checking = check(path, file.growth);
     checking.catch((error) => refused.abort(error));
@@ -175,6 +180,8 @@ type Content = AsyncIterable<Uint8Array> | Iterable<Uint8Array>;
 
 /** Puts the members into a tar, in their order, each digested for SHA256SUMS on the way. */
 class TarComposer {
+  /** Base-2 logarithm of the window that the tar is to be compressed with: its manifest tells it. */
+  readonly windowLog: number;
   readonly #contents: ArchiveContents;
   readonly #events: Spool;
   readonly #resources: Spool | null;
@@ -195,7 +202,8 @@ class TarComposer {
     this.#events = events;
     this.#resources = resources;
     this.#onProgress = onProgress;
-    const { state, versions, tags, exportRecord } = contents;
+    const { state, versions, tags, exportRecord, rawStateText, longestRawState } = contents;
+    this.windowLog = fittingWindowLog(versions.length, longestRawState);
     this.#manifest = encodeManifest({
       state,
       counts: {
@@ -206,8 +214,8 @@ class TarComposer {
       },
       versions,
       requiredFeatures: [],
-      rawStateText: null,
-      zstdWindowLog: null,
+      rawStateText,
+      zstdWindowLog: this.windowLog,
     });
     this.#tags = encodeTags([...tags].sort(byTagName));
     this.#exportRecord = encodeExportRecord(exportRecord);
@@ -290,6 +298,21 @@ class TarComposer {
     await file.write(tarPadding(size));
     this.#sums.push({ name, sha256: hash.digest('hex') });
   }
+}
+
+/** Versions that a window reaches over: half as many make a file of 200 versions half as large again. */
+const VERSIONS_IN_WINDOW = 16;
+/** Costs next to nothing, and is what `zstd` takes by itself: packed again by it, a small archive is none that looks damaged. */
+const SMALL_WINDOW_LOG = 21;
+
+/**
+ * The window that lets a version be written as its difference from those before. It costs its length in memory on either
+ * side, and time beyond what the processor's cache holds. A version alone has nothing before it to reach back to.
+ */
+function fittingWindowLog(versions: number, longestRawState: number): number {
+  if (versions < 2) return SMALL_WINDOW_LOG;
+  const reach = Math.min(versions, VERSIONS_IN_WINDOW) * longestRawState;
+  return Math.min(Math.max(Math.ceil(Math.log2(reach)), SMALL_WINDOW_LOG), ZSTD_WINDOW_LOG);
 }
 
 function mismatch(serial: bigint, what: string): ArchiveError {

@@ -1,5 +1,5 @@
 import { ArchiveError } from './errors.ts';
-import { ZSTD_WINDOW_LOG } from './format.ts';
+import { MIN_ZSTD_WINDOW_LOG, ZSTD_WINDOW_LOG } from './format.ts';
 
 /** First four bytes of a zstd frame (RFC 8878, 3.1.1). */
 export const ZSTD_MAGIC: Uint8Array = Uint8Array.of(0x28, 0xb5, 0x2f, 0xfd);
@@ -11,59 +11,107 @@ const RLE_BLOCK = 1;
 const RESERVED_BLOCK = 3;
 
 /**
- * Windows, as base-2 logarithms, that `zstd` declares at its levels 1 to 19, so that a repacked archive opens.
- * Together with the format's own window no two differ in one bit, and a damaged window byte is noticed although
- * the content would not suffer.
+ * Windows of archives whose manifest does not tell theirs, as base-2 logarithms: 2^27, and what `zstd` declares at its levels
+ * 1 to 19, so that a repacked archive opens. None is one bit beside 2^27: a damaged byte is noticed, although the content
+ * would not suffer.
  */
-const REPACKED_WINDOW_LOGS: ReadonlySet<number> = new Set([19, 20, 21, 22, 23]);
+const UNTOLD_WINDOW_LOGS: ReadonlySet<number> = new Set([19, 20, 21, 22, 23, 27]);
 
 /**
  * Passes one zstd frame through and refuses everything that is not exactly that. A decoder goes on with a
  * second frame, skips skippable ones and may ignore what follows; here the frame's own block lengths say where
  * it ends (RFC 8878, 3.1.1), so that a cut and a surplus are both certain.
- *
- * @throws ArchiveError ARCHIVE_TRUNCATED, ARCHIVE_CORRUPT, ARCHIVE_TOO_LARGE (a window above 128 MiB) or
- *   ARCHIVE_UNSUPPORTED_FORMAT (a window no archive has, a dictionary).
  */
-export async function* oneZstdFrame(
-  source: AsyncIterable<Uint8Array>,
-): AsyncGenerator<Uint8Array, void, void> {
-  const fields = frameFields();
-  let field = nextField(fields, new Uint8Array(0));
-  for await (const chunk of source) {
-    let at = 0;
-    while (field !== null && at < chunk.length) {
-      at += field.take(chunk.subarray(at));
-      if (field.isComplete) field = nextField(fields, field.bytes);
+export class OneZstdFrame {
+  /** The byte that declares the window; null before it has passed by, and in a frame that declares its size instead. */
+  #windowByte: number | null = null;
+
+  /**
+   * The bytes of the frame, as they come.
+   *
+   * @throws ArchiveError ARCHIVE_TRUNCATED, ARCHIVE_CORRUPT, ARCHIVE_TOO_LARGE (a window above 128 MiB) or
+   *   ARCHIVE_UNSUPPORTED_FORMAT (a dictionary).
+   */
+  async *passThrough(source: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, void, void> {
+    const fields = this.#fields();
+    let field = nextField(fields, new Uint8Array(0));
+    for await (const chunk of source) {
+      let at = 0;
+      while (field !== null && at < chunk.length) {
+        at += field.take(chunk.subarray(at));
+        if (field.isComplete) field = nextField(fields, field.bytes);
+      }
+      if (at < chunk.length) {
+        throw new ArchiveError('ARCHIVE_CORRUPT', 'there is data after the end of the zstd frame');
+      }
+      yield chunk;
     }
-    if (at < chunk.length) {
-      throw new ArchiveError('ARCHIVE_CORRUPT', 'there is data after the end of the zstd frame');
-    }
-    yield chunk;
+    if (field !== null) throw new ArchiveError('ARCHIVE_TRUNCATED', 'the archive ends inside its zstd frame');
   }
-  if (field !== null) throw new ArchiveError('ARCHIVE_TRUNCATED', 'the archive ends inside its zstd frame');
+
+  /**
+   * Holds the declared window against the one that the manifest tells: another is that of who packed the archive again, but
+   * one bit beside it is a damaged byte, which the content need not show.
+   *
+   * @param told Base-2 logarithm of the window that the archive was written with; null where its manifest does not tell.
+   * @throws ArchiveError ARCHIVE_CORRUPT or ARCHIVE_UNSUPPORTED_FORMAT.
+   */
+  checkWindow(told: number | null): void {
+    const declared = this.#windowByte;
+    if (declared === null) return;
+    if (told !== null) {
+      const differing = declared ^ ((told - MIN_ZSTD_WINDOW_LOG) << 3);
+      const isOneBit = differing !== 0 && (differing & (differing - 1)) === 0;
+      if (!isOneBit) return;
+      throw new ArchiveError(
+        'ARCHIVE_CORRUPT',
+        `the zstd frame declares a window of ${windowBytes(declared)} bytes, one bit beside the ${2 ** told} it was written with: fetch the archive again, or, where it was packed again, pack it with zstd --long=${told}`,
+      );
+    }
+    if (!UNTOLD_WINDOW_LOGS.has(Math.log2(windowBytes(declared)))) {
+      throw new ArchiveError(
+        'ARCHIVE_UNSUPPORTED_FORMAT',
+        'the zstd frame declares a window that no archive has; repack it with zstd --long=27',
+      );
+    }
+  }
+
+  /** Walks the frame, asking for one field after the other: how long it is, and whether its bytes matter. */
+  *#fields(): Generator<Field, void, Uint8Array> {
+    const start = yield new Field(ZSTD_MAGIC.length + 1);
+    const descriptor = start.at(-1) ?? 0;
+    const { headerBytes, hasWindow, hasChecksum } = readDescriptor(descriptor);
+    const header = yield new Field(headerBytes);
+    if (hasWindow) this.#declare(header[0] ?? 0);
+    let last = false;
+    while (!last) {
+      const block = yield new Field(BLOCK_HEADER_BYTES);
+      const bits = (block[0] ?? 0) | ((block[1] ?? 0) << 8) | ((block[2] ?? 0) << 16);
+      const type = (bits >> 1) & 3;
+      const size = bits >> 3;
+      if (type === RESERVED_BLOCK || size > MAX_BLOCK_BYTES) {
+        throw new ArchiveError('ARCHIVE_CORRUPT', 'a block of the zstd frame has an impossible header');
+      }
+      last = (bits & 1) === 1;
+      yield Field.skipped(type === RLE_BLOCK ? 1 : size);
+    }
+    if (hasChecksum) yield Field.skipped(CHECKSUM_BYTES);
+  }
+
+  #declare(windowByte: number): void {
+    if (windowBytes(windowByte) > 2 ** ZSTD_WINDOW_LOG) {
+      throw new ArchiveError(
+        'ARCHIVE_TOO_LARGE',
+        'the zstd frame asks for a window above 128 MiB; repack it with zstd --long=27',
+      );
+    }
+    this.#windowByte = windowByte;
+  }
 }
 
-/** Walks the frame, asking for one field after the other: how long it is, and whether its bytes matter. */
-function* frameFields(): Generator<Field, void, Uint8Array> {
-  const start = yield new Field(ZSTD_MAGIC.length + 1);
-  const descriptor = start.at(-1) ?? 0;
-  const { headerBytes, hasWindow, hasChecksum } = readDescriptor(descriptor);
-  const header = yield new Field(headerBytes);
-  if (hasWindow) checkWindow(header[0] ?? 0);
-  let last = false;
-  while (!last) {
-    const block = yield new Field(BLOCK_HEADER_BYTES);
-    const bits = (block[0] ?? 0) | ((block[1] ?? 0) << 8) | ((block[2] ?? 0) << 16);
-    const type = (bits >> 1) & 3;
-    const size = bits >> 3;
-    if (type === RESERVED_BLOCK || size > MAX_BLOCK_BYTES) {
-      throw new ArchiveError('ARCHIVE_CORRUPT', 'a block of the zstd frame has an impossible header');
-    }
-    last = (bits & 1) === 1;
-    yield Field.skipped(type === RLE_BLOCK ? 1 : size);
-  }
-  if (hasChecksum) yield Field.skipped(CHECKSUM_BYTES);
+/** The window that a byte declares (RFC 8878, 3.1.1.1.2): an exponent, and eighths of its power. */
+function windowBytes(byte: number): number {
+  return 2 ** (MIN_ZSTD_WINDOW_LOG + (byte >> 3)) * (1 + (byte & 7) / 8);
 }
 
 function readDescriptor(descriptor: number): {
@@ -88,23 +136,6 @@ function readDescriptor(descriptor: number): {
     hasWindow: !isSingleSegment,
     hasChecksum: (descriptor & 0b100) !== 0,
   };
-}
-
-function checkWindow(byte: number): void {
-  const log = 10 + (byte >> 3);
-  const mantissa = byte & 7;
-  if (log > ZSTD_WINDOW_LOG || (log === ZSTD_WINDOW_LOG && mantissa > 0)) {
-    throw new ArchiveError(
-      'ARCHIVE_TOO_LARGE',
-      'the zstd frame asks for a window above 128 MiB; repack it with zstd --long=27',
-    );
-  }
-  if (mantissa > 0 || (log !== ZSTD_WINDOW_LOG && !REPACKED_WINDOW_LOGS.has(log))) {
-    throw new ArchiveError(
-      'ARCHIVE_UNSUPPORTED_FORMAT',
-      'the zstd frame declares a window that no archive has; repack it with zstd --long=27',
-    );
-  }
 }
 
 /** A run of bytes of the frame, collected over chunk borders. */

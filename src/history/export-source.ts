@@ -61,6 +61,8 @@ export async function openExportSource(
     events: readEvents(session, state.id),
     resources: readSpans(session, state.id),
     exportRecord,
+    rawStateText: 'jsonb',
+    longestRawState: await longestRawState(session, state.id),
     rawStates: readRawStates(session, state.id),
   };
 }
@@ -119,10 +121,10 @@ async function* readEvents(session: DatabaseSession, stateId: string): AsyncGene
       last = id;
     }
   } catch (error) {
-    // PostgreSQL cannot print what would have more than a gigabyte. Rows before it may not have come through.
+    // Rows before it may not have come through.
     if (!isUnstorableValue(error)) throw error;
     const which = `One of the events${last === null ? '' : ` behind event ${last}`}`;
-    throw unarchivable(which, 'its payload is too long for PostgreSQL to print');
+    throw tooLongToPrint(which, 'its payload');
   }
 }
 
@@ -175,6 +177,38 @@ function bounded(column: string): RawBuilder<string> {
   return sql<string>`left(${sql.ref(column)}, ${sql.lit(MAX_TEXT_BYTES + 1)})`;
 }
 
+/**
+ * Length in bytes of the text of the raw state that takes the most room in the table: most likely the longest. What room each
+ * takes is known without reading it; the length of the text is on record, or it is printed once.
+ */
+async function longestRawState({ db }: DatabaseSession, stateId: string): Promise<number> {
+  const { rows } = await sql<{ id: string; serial: string; byteLength: string | null }>`
+    select version.id, version.serial, digest.byte_length as "byteLength"
+    from public.state_versions version
+    left join state_archive.version_digest digest on digest.state_version_id = version.id
+    where version.state_id = ${stateId}
+    order by pg_column_size(version.raw_state) desc, version.serial
+    limit 1`.execute(db);
+  const [largest] = rows;
+  if (largest === undefined) return 0;
+  if (largest.byteLength !== null) return Number(largest.byteLength);
+  try {
+    const printed = await sql<{ byteLength: number }>`
+      select octet_length(raw_state::text) as "byteLength" from public.state_versions where id = ${largest.id}`.execute(
+      db,
+    );
+    return printed.rows[0]?.byteLength ?? 0;
+  } catch (error) {
+    if (!isUnstorableValue(error)) throw error;
+    throw tooLongToPrint(`The version of serial ${largest.serial}`, 'its raw state');
+  }
+}
+
+/** PostgreSQL prints no text of a gigabyte or more. */
+function tooLongToPrint(which: string, what: string): HistoryInconsistentError {
+  return unarchivable(which, `${what} is too long for PostgreSQL to print`);
+}
+
 /** The raw states in serial order. */
 async function* readRawStates(session: DatabaseSession, stateId: string): AsyncGenerator<RawState> {
   // Printed below an ORDER BY the texts would be what is sorted: the whole history, on the server's disk.
@@ -199,6 +233,6 @@ async function* readRawStates(session: DatabaseSession, stateId: string): AsyncG
   } catch (error) {
     if (!isUnstorableValue(error)) throw error;
     const which = `One of the versions${last === null ? '' : ` behind serial ${last}`}`;
-    throw unarchivable(which, 'its raw state is too long for PostgreSQL to print');
+    throw tooLongToPrint(which, 'its raw state');
   }
 }

@@ -63,11 +63,24 @@ describe('an archive that was written', () => {
     );
   });
 
-  it('is one zstd frame with the long window and a checksum', async () => {
-    await buildArchive(sampleHistory, path('frame.klstate'));
-    const file = await readFile(path('frame.klstate'));
-    // RFC 8878: magic; a descriptor with nothing but the checksum flag; a window of 2^27 bytes.
-    expect(file.subarray(0, 6).toString('hex')).toBe('28b52ffd0488');
+  it.each([
+    ['one version, however long', [3_000_000], 21],
+    ['short versions', [1000, 1000, 1000], 21],
+    ['few versions, over all of which it reaches', [10, 900_000, 1_400_000], 23],
+    ['many versions, over 16 of which it reaches', Array.from({ length: 17 }, (_, i) => i * 33_000), 24],
+  ])('is one zstd frame with a checksum and a window that fits: %s', async (what, lengths, windowLog) => {
+    const versions = lengths.map((length, i) => ({ serial: BigInt(i), rawState: `"${'z'.repeat(length)}"` }));
+    await buildArchive({ versions }, path(`${what}.klstate`));
+    const file = await readFile(path(`${what}.klstate`));
+    // RFC 8878: magic; a descriptor with nothing but the checksum flag; the exponent of the window above 10.
+    expect([...file.subarray(0, 6)]).toEqual([0x28, 0xb5, 0x2f, 0xfd, 0b100, (windowLog - 10) << 3]);
+    expect((await verifyArchive(path(`${what}.klstate`))).manifest.zstdWindowLog).toBe(windowLog);
+  });
+
+  it('never has a window above 128 MiB', async () => {
+    const contents = { ...archiveContents(sampleHistory), longestRawState: 268_435_455 };
+    await writeArchive(contents, path('widest.klstate'));
+    expect((await readFile(path('widest.klstate')))[5]).toBe(17 << 3);
   });
 
   it('is readable by its owner alone', async () => {

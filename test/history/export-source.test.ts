@@ -300,6 +300,34 @@ test('the server sorts no text, and writes no raw state or payload to its disk',
   }
 });
 
+test('the longest raw state is known before it is read, the same before its length is on record and after', async () => {
+  const { stateId } = await post(backend.database, caller, 'app', documents[0] ?? '');
+  const { pool } = backend.database;
+  await pool.query(
+    `insert into state_versions (tenant_id, state_id, serial, raw_state, source)
+     select tenant_id, state_id, 0, raw_state || jsonb_build_object('serial', 0, 'resources', '[]'::jsonb,
+         'check_results', (select jsonb_agg(md5(k::text)) from generate_series(1, 20000) k)), source
+     from state_versions where state_id = $1`,
+    [stateId],
+  );
+  const { rows } = await pool.query(
+    'select max(octet_length(raw_state::text)) as longest from state_versions where state_id = $1',
+    [stateId],
+  );
+  const sources = async () =>
+    inTransaction(backend.database, 'export', async (session) => {
+      const state = (await findStatesById(session.db, caller, [stateId])).get(stateId);
+      if (state === undefined) throw new Error(`There is no state ${stateId}.`);
+      const { longestRawState, rawStateText } = await openExportSource(session, state, EXPORT_RECORD);
+      return { longestRawState, rawStateText };
+    });
+  const expected = { longestRawState: rows[0].longest, rawStateText: 'jsonb' };
+  expect(expected.longestRawState).toBeGreaterThan(600_000);
+  expect(await sources()).toEqual(expected);
+  await previewOf(stateId);
+  expect(await sources()).toEqual(expected);
+});
+
 describe('a history that contradicts itself is not exported, and its preview says why', () => {
   let stateId: string;
   let foreignVersion: string;

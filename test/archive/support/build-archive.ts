@@ -106,6 +106,8 @@ export function archiveContents(history: SampleHistory): ArchiveContents {
       tool: { name: 'kilolock-state-archive', version: '0.1.0' },
       ...history.exportRecord,
     },
+    rawStateText: null,
+    longestRawState: Math.max(...history.versions.map(({ rawState }) => Buffer.byteLength(rawState))),
     rawStates: rawStates(history.versions),
   };
 }
