@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { type Kysely, sql } from 'kysely';
 import { v5 as uuidv5 } from 'uuid';
 import { ArchiveError } from '../archive/errors.ts';
 import { ARCHIVE_FORMAT, versionMemberName } from '../archive/format.ts';
@@ -13,6 +14,7 @@ import {
   refusalText,
   type UnstorableValueError,
 } from '../database/errors.ts';
+import type { Database } from '../database/types.ts';
 import { digestOwnVersions } from '../history/digest-budget.ts';
 import { digestHistory, readHistories } from '../history/history.ts';
 import { RefusedDocumentError } from '../inspection/errors.ts';
@@ -148,6 +150,7 @@ class Restore {
       replacedDigest: this.#replacedDigest,
     });
     await refuseOverQuota(session.db, placement.destination.namespace, managedInstances, this.#stateId);
+    await compressWithLz4(session.db);
     await this.#insertVersions(session);
     await this.#insertTags(session);
     await this.#insertResources(session);
@@ -405,4 +408,15 @@ class Restore {
       throw new RestoreProofError(`${inserted} rows went into ${table}; the archive holds ${expected}.`);
     }
   }
+}
+
+/**
+ * Has PostgreSQL compress the rows of this transaction with lz4, which takes a third of pglz's time for the same size,
+ * where the server knows it and nobody chose otherwise. A choice made for a column comes before it.
+ */
+async function compressWithLz4(db: Kysely<Database>): Promise<void> {
+  await sql`
+    select pg_catalog.set_config(name, 'lz4', true) from pg_catalog.pg_settings
+    where name = 'default_toast_compression' and source = 'default' and 'lz4' = any(enumvals)
+  `.execute(db);
 }
