@@ -20,7 +20,7 @@ import { refuseUnusableDatabase } from './database/readiness.ts';
 import { createContext, type GraphqlContext } from './graphql/context.ts';
 import { createSchema } from './graphql/schema.ts';
 import { createHttpServer } from './http/server.ts';
-import { ArchiveInspector } from './inspection/inspector.ts';
+import { Inspector } from './inspection/inspector.ts';
 import { openArchiveStore } from './operations/archive-store.ts';
 import { DownloadAccesses } from './operations/download-accesses.ts';
 import { openArchive, removeExpiredArchives } from './operations/downloads.ts';
@@ -91,7 +91,7 @@ export async function startService(
     logger,
     concurrency: OPERATIONS_AT_A_TIME,
   });
-  const inspector = new ArchiveInspector(OPERATIONS_AT_A_TIME);
+  const inspector = new Inspector(OPERATIONS_AT_A_TIME);
   const services: ArchiveServices = {
     environments,
     store: await openArchiveStore(join(config.dataDirectory, 'store')).catch(blameOperator(DATA_DIRECTORY)),

@@ -2,10 +2,9 @@ import { createHash } from 'node:crypto';
 import type { ArchivedVersion, ArchiveManifest } from '../archive/model.ts';
 import { clip } from '../base/clip.ts';
 import { readStateDocument, type StateDocument } from '../terraform/document.ts';
-import { UnsupportedStateDocumentError } from '../terraform/errors.ts';
 import { StateHistoryReader, type StateVersion } from '../terraform/history-reader.ts';
 import type { Projection } from '../terraform/projection.ts';
-import { RefusedDocumentError } from './errors.ts';
+import { RefusedDocumentError, rawStateOf, refusing } from './errors.ts';
 import type { OutputRowWriter } from './spooled-rows.ts';
 import { findDoubtfulRows, type Storage } from './storage.ts';
 import type { WarningCode, WarningCollector } from './warnings.ts';
@@ -65,7 +64,7 @@ export class DocumentChecks {
     const { document, projection } = await this.#readAsKept(serial, bytes);
     const doubtful = findDoubtfulRows(document, projection);
     const fault = doubtful && (await this.#storage.faultOf(doubtful));
-    if (fault) throw new RefusedDocumentError(serial, fault);
+    if (fault) throw new RefusedDocumentError(rawStateOf(serial), fault);
     for (const output of document.outputs()) this.#outputRows?.add({ serial, ...output });
     this.#outputs += document.outputCount;
     const { currentSerial } = this.#manifest.state;
@@ -100,9 +99,9 @@ export class DocumentChecks {
   async #readAsKept(serial: bigint, bytes: Buffer): Promise<StateVersion> {
     // The proof before the commit keeps an archive honest that says so.
     if (this.#manifest.rawStateText === 'jsonb') return this.#read(serial, bytes);
-    refusing(serial, '', () => readStateDocument(bytes));
+    refusing(rawStateOf(serial), () => readStateDocument(bytes));
     const kept = await this.#storage.jsonbText(bytes);
-    if (!(kept instanceof Uint8Array)) throw new RefusedDocumentError(serial, kept);
+    if (!(kept instanceof Uint8Array)) throw new RefusedDocumentError(rawStateOf(serial), kept);
     const text = Buffer.from(kept.buffer, kept.byteOffset, kept.byteLength);
     if (text.equals(bytes)) return this.#read(serial, bytes);
     this.#normalised.set(serial, createHash('sha256').update(text).digest('hex'));
@@ -110,7 +109,7 @@ export class DocumentChecks {
   }
 
   #read(serial: bigint, bytes: Buffer, spelling = ''): StateVersion {
-    return refusing(serial, spelling, () => this.#reader.read(bytes));
+    return refusing(rawStateOf(serial, spelling), () => this.#reader.read(bytes));
   }
 
   #warnOf(serial: bigint, document: StateDocument, projection: Projection): void {
@@ -143,16 +142,6 @@ export class DocumentChecks {
 
   #warn(serial: bigint, code: WarningCode, message: string): void {
     this.#warnings.add(code, `Serial ${serial}: ${message}`, serial);
-  }
-}
-
-/** Reads a raw state; what is unsupported becomes the refusal of this serial. */
-export function refusing<Result>(serial: bigint, spelling: string, read: () => Result): Result {
-  try {
-    return read();
-  } catch (error) {
-    if (!(error instanceof UnsupportedStateDocumentError)) throw error;
-    throw new RefusedDocumentError(serial, error, spelling);
   }
 }
 

@@ -8,18 +8,12 @@ import {
   type StateDocument,
 } from '../terraform/document.ts';
 import { CarriedSpans } from './carried-spans.ts';
-import { DocumentChecks, refusing } from './document-checks.ts';
-import { RefusedDocumentError } from './errors.ts';
+import { DocumentChecks } from './document-checks.ts';
+import { type NamedDocument, RefusedDocumentError, rawStateOf, refusing } from './errors.ts';
 import { SpanDerivation } from './span-derivation.ts';
-import { OutputRowWriter, ResourceRowWriter } from './spooled-rows.ts';
+import { OutputRowWriter, ResourceRowWriter, type RowPaths } from './spooled-rows.ts';
 import type { Storage } from './storage.ts';
 import { type RestoreWarning, WarningCollector } from './warnings.ts';
-
-/** Files that rows are put aside in, which must not exist yet; they stay, and are the caller's to remove. */
-export interface RowPaths {
-  readonly resources: string;
-  readonly outputs: string;
-}
 
 /** What an inspection says of an archive that is to be restored, beside that it is sound. */
 export interface RestoreFindings {
@@ -44,9 +38,9 @@ export interface InspectionProgress {
 
 /** What an inspection tells while it goes on. */
 export interface InspectionEvents {
-  /** Called before each raw state is looked at. */
-  readonly onVersion: (serial: bigint) => void;
-  /** Called after it. */
+  /** Called before each document is looked at. */
+  readonly onDocument: (document: NamedDocument) => void;
+  /** Called after each raw state of an archive. */
   readonly onProgress: (progress: InspectionProgress) => void;
 }
 
@@ -72,7 +66,7 @@ export async function inspectForExport(members: Members, events: InspectionEvent
     const { version, byteLength, content } = step.value;
     progress.begin(version);
     const bytes = await memory.fill(content, byteLength);
-    former = refusing(version.serial, '', () =>
+    former = refusing(rawStateOf(version.serial), () =>
       readStateDocument(bytes, DEFAULT_STATE_DOCUMENT_LIMITS, former),
     );
     progress.end(byteLength);
@@ -228,7 +222,7 @@ class Progress {
   }
 
   begin({ serial }: ArchivedVersion): void {
-    this.#events.onVersion(serial);
+    this.#events.onDocument(rawStateOf(serial));
   }
 
   end(byteLength: number): void {

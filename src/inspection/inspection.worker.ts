@@ -6,34 +6,51 @@ import { type InspectionEvents, inspectForExport, inspectForRestore } from './in
 import {
   type FromThread,
   type InspectionResult,
+  type InspectionResults,
   type InspectionTask,
+  type InspectionWork,
   type ToThread,
   toFailure,
 } from './protocol.ts';
+import { putAside, readSnapshot, SNAPSHOT } from './snapshot.ts';
 import type { Storage } from './storage.ts';
 
 /** One inspection. Runs in a thread of its own: whatever a document costs, nobody else waits for it. */
-export default async function inspect({
-  port,
-  path,
-  limits,
-  work,
-}: InspectionTask): Promise<InspectionResult> {
-  const events: InspectionEvents = {
-    onVersion: (serial) => tell(port, { kind: 'version', serial, threadId }),
-    onProgress: (progress) => tell(port, { kind: 'progress', progress }),
-  };
+export default async function inspect({ port, work }: InspectionTask): Promise<InspectionResult> {
   try {
-    if (work.kind === 'export') {
-      const members = readArchive(readArchiveFile(path, { grown: growthBeyond(port) }), limits);
-      return { archive: await inspectForExport(members, events), findings: null };
-    }
-    const read = () => readArchive(readArchiveFile(path), limits);
-    return await inspectForRestore({ read, ...work, storage: storageBeyond(port) }, events);
+    return { found: await find(port, work) };
   } catch (error) {
     return { failure: toFailure(error) };
   } finally {
     port.close();
+  }
+}
+
+async function find(
+  port: MessagePort,
+  work: InspectionWork,
+): Promise<InspectionResults[InspectionWork['kind']]> {
+  const events: InspectionEvents = {
+    onDocument: (document) => tell(port, { kind: 'document', document, threadId }),
+    onProgress: (progress) => tell(port, { kind: 'progress', progress }),
+  };
+  switch (work.kind) {
+    case 'export': {
+      const file = readArchiveFile(work.path, { grown: growthBeyond(port) });
+      return inspectForExport(readArchive(file, work.limits), events);
+    }
+    case 'restore': {
+      const read = () => readArchive(readArchiveFile(work.path), work.limits);
+      return inspectForRestore({ ...work, read, storage: storageBeyond(port) }, events);
+    }
+    case 'snapshot': {
+      const { buffer, byteOffset, byteLength } = work.bytes;
+      events.onDocument(SNAPSHOT);
+      const read = await readSnapshot(Buffer.from(buffer, byteOffset, byteLength), storageBeyond(port));
+      await putAside(read, work.rows);
+      const { lineage, terraformVersion, managedInstances } = read;
+      return { lineage, terraformVersion, managedInstances };
+    }
   }
 }
 

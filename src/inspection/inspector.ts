@@ -4,15 +4,19 @@ import { Piscina } from 'piscina';
 import type { ArchiveLimits } from '../archive/format.ts';
 import type { VerifiedArchive } from '../archive/reader.ts';
 import { isErrno } from '../base/errno.ts';
-import { RefusedDocumentError } from './errors.ts';
-import type { InspectionProgress, RestoreFindings, RowPaths } from './inspection.ts';
+import { type NamedDocument, RefusedDocumentError } from './errors.ts';
+import type { InspectionProgress, RestoreFindings } from './inspection.ts';
 import {
   type FromThread,
   fromFailure,
   type InspectionResult,
+  type InspectionResults,
   type InspectionTask,
+  type InspectionWork,
   type ToThread,
 } from './protocol.ts';
+import { type ReadSnapshot, readSnapshot, snapshotAside } from './snapshot.ts';
+import type { RowPaths } from './spooled-rows.ts';
 import type { Storage } from './storage.ts';
 
 /** An archive that is to be inspected. */
@@ -27,6 +31,12 @@ export interface Inspected {
   readonly onProgress?: (progress: InspectionProgress) => void;
 }
 
+/** What an inspection is connected with on this side. */
+interface Surroundings extends Partial<Pick<Inspected, 'signal' | 'onProgress'>> {
+  readonly storage?: Storage;
+  readonly grown?: AsyncIterable<number>;
+}
+
 /** What one document may cost. */
 export interface DocumentCosts {
   /** Heap of the thread, in MiB. */
@@ -38,14 +48,16 @@ export interface DocumentCosts {
 /** A document of a million instances, the most there may be, takes a good half of each. */
 const DEFAULT_COSTS: DocumentCosts = { maxHeapMb: 512, maxDocumentCpuMs: 120_000 };
 const WATCH_MS = 250;
+/** Read within a few milliseconds, whatever is in it. */
+const SMALL_DOCUMENT_BYTES = 256 * 1024;
 /** A thread that has nothing to do is kept this long. */
 const IDLE_MS = 60_000;
 
 /**
- * Inspects archives in threads of their own, so that no document blocks this one, swells without end, or ends the
+ * Inspects archives and documents in threads of their own, so that none blocks this one, swells without end, or ends the
  * process: what takes a thread's memory or time is refused.
  */
-export class ArchiveInspector {
+export class Inspector {
   readonly #pool: Piscina<InspectionTask, InspectionResult>;
   readonly #costs: DocumentCosts;
 
@@ -78,10 +90,9 @@ export class ArchiveInspector {
   ): Promise<{ readonly archive: VerifiedArchive; readonly findings: RestoreFindings }> {
     const asidePath = `${archive.path}.spans`;
     try {
-      const result = await this.#run(archive, { kind: 'restore', asidePath, rows }, { storage });
-      if (result.findings === null)
-        throw new Error('An inspection for a restore ended without its findings.');
-      return { archive: result.archive, findings: result.findings };
+      const { path, limits } = archive;
+      const work = { kind: 'restore', path, limits, asidePath, rows } as const;
+      return await this.#run(work, { ...archive, storage });
     } finally {
       // A thread that was ended leaves what it put aside.
       await rm(asidePath, { force: true });
@@ -96,7 +107,19 @@ export class ArchiveInspector {
    *   what `grown` throws.
    */
   async inspectForExport(archive: Inspected, grown: AsyncIterable<number>): Promise<VerifiedArchive> {
-    return (await this.#run(archive, { kind: 'export' }, { grown })).archive;
+    const { path, limits } = archive;
+    return this.#run({ kind: 'export', path, limits }, { ...archive, grown });
+  }
+
+  /**
+   * Reads a document that is to be appended: a small one in this thread, where that takes less than the way to another.
+   *
+   * @param rows files that its rows may be put aside in, the caller's to remove.
+   * @throws RefusedDocumentError when Kilolock could not hold it.
+   */
+  async readSnapshot(bytes: Buffer, storage: Storage, rows: RowPaths): Promise<ReadSnapshot> {
+    if (bytes.length <= SMALL_DOCUMENT_BYTES) return readSnapshot(bytes, storage);
+    return snapshotAside(await this.#run({ kind: 'snapshot', bytes, rows }, { storage }), rows);
   }
 
   /** Ends all that is at work. */
@@ -104,38 +127,37 @@ export class ArchiveInspector {
     await this.#pool.destroy();
   }
 
-  async #run(
-    { path, limits, signal, onProgress }: Inspected,
-    work: InspectionTask['work'],
-    { storage, grown }: { readonly storage?: Storage; readonly grown?: AsyncIterable<number> },
-  ): Promise<Exclude<InspectionResult, { failure: unknown }>> {
-    signal.throwIfAborted();
+  async #run<Work extends InspectionWork>(
+    work: Work,
+    { signal, onProgress, storage, grown }: Surroundings,
+  ): Promise<InspectionResults[Work['kind']]> {
+    signal?.throwIfAborted();
     const { port1: port, port2 } = new MessageChannel();
     const ended = new AbortController();
     const end = (reason: unknown) => ended.abort(reason);
     const watch = new ThreadWatch(() => this.#pool.threads, this.#costs.maxDocumentCpuMs, end);
-    const onAbort = () => end(signal.reason);
-    signal.addEventListener('abort', onAbort, { once: true });
+    const onAbort = () => end(signal?.reason);
+    signal?.addEventListener('abort', onAbort, { once: true });
     port.on('message', (message: FromThread) => {
-      if (message.kind === 'version') watch.begin(message);
+      if (message.kind === 'document') watch.begin(message);
       else if (message.kind === 'progress') onProgress?.(message.progress);
       else if (storage !== undefined) answer(storage, message, port).catch(end);
     });
     if (grown !== undefined) tellGrowth(grown, port).catch(end);
     try {
       const result = await this.#pool.run(
-        { port: port2, path, limits, work },
+        { port: port2, work },
         { signal: ended.signal, transferList: [port2] },
       );
       if ('failure' in result) throw fromFailure(result.failure);
-      return result;
+      return result.found as InspectionResults[Work['kind']];
     } catch (error) {
       if (ended.signal.aborted) throw ended.signal.reason;
       throw isErrno(error, 'ERR_WORKER_OUT_OF_MEMORY')
         ? watch.refusal(`it takes more than ${this.#costs.maxHeapMb} MiB to check`)
         : error;
     } finally {
-      signal.removeEventListener('abort', onAbort);
+      signal?.removeEventListener('abort', onAbort);
       watch.stop();
       port.close();
     }
@@ -165,7 +187,7 @@ class ThreadWatch {
   readonly #maxMs: number;
   readonly #end: (reason: unknown) => void;
   readonly #timer: NodeJS.Timeout;
-  #serial = -1n;
+  #document: NamedDocument = { serial: null, name: 'The archive' };
   #thread: Worker | undefined;
   /** What the thread had used when the document at hand was first seen. */
   #before: NodeJS.CpuUsage | null = null;
@@ -178,15 +200,15 @@ class ThreadWatch {
   }
 
   /** Notes that a thread begins with another document. */
-  begin({ serial, threadId }: { readonly serial: bigint; readonly threadId: number }): void {
-    this.#serial = serial;
+  begin({ document, threadId }: Extract<FromThread, { kind: 'document' }>): void {
+    this.#document = document;
     this.#thread ??= this.#threads().find((thread) => thread.threadId === threadId);
     this.#before = null;
   }
 
   /** The refusal of the document at hand. */
   refusal(reason: string): RefusedDocumentError {
-    return new RefusedDocumentError(this.#serial, { path: '$', reason });
+    return new RefusedDocumentError(this.#document, { path: '$', reason });
   }
 
   stop(): void {
@@ -194,9 +216,9 @@ class ThreadWatch {
   }
 
   async #look(): Promise<void> {
-    const serial = this.#serial;
+    const document = this.#document;
     const used = await this.#thread?.cpuUsage().catch(() => undefined);
-    if (used === undefined || serial !== this.#serial) return;
+    if (used === undefined || document !== this.#document) return;
     this.#before ??= used;
     const ms = (used.user + used.system - this.#before.user - this.#before.system) / 1000;
     if (ms > this.#maxMs) this.#end(this.refusal(`it takes more than ${this.#maxMs} ms to check`));

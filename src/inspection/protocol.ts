@@ -3,8 +3,10 @@ import type { MessagePort } from 'node:worker_threads';
 import { ArchiveError } from '../archive/errors.ts';
 import type { ArchiveLimits } from '../archive/format.ts';
 import type { VerifiedArchive } from '../archive/reader.ts';
-import { RefusedDocumentError } from './errors.ts';
-import type { InspectionProgress, RestoreFindings, RowPaths } from './inspection.ts';
+import { type NamedDocument, RefusedDocumentError } from './errors.ts';
+import type { InspectionProgress, RestoreFindings } from './inspection.ts';
+import type { ReadSnapshot } from './snapshot.ts';
+import type { RowPaths } from './spooled-rows.ts';
 import type { DoubtfulRows, Storage } from './storage.ts';
 
 /**
@@ -15,21 +17,37 @@ import type { DoubtfulRows, Storage } from './storage.ts';
 /** What a thread is to inspect. */
 export interface InspectionTask {
   readonly port: MessagePort;
-  readonly path: string;
-  readonly limits: ArchiveLimits;
-  readonly work:
-    | { readonly kind: 'export' }
-    | { readonly kind: 'restore'; readonly asidePath: string; readonly rows: RowPaths | null };
+  readonly work: InspectionWork;
+}
+
+/** What there is to inspect; see the functions of the same names. */
+export type InspectionWork =
+  | { readonly kind: 'export'; readonly path: string; readonly limits: ArchiveLimits }
+  | {
+      readonly kind: 'restore';
+      readonly path: string;
+      readonly limits: ArchiveLimits;
+      readonly asidePath: string;
+      readonly rows: RowPaths | null;
+    }
+  | { readonly kind: 'snapshot'; readonly bytes: Uint8Array; readonly rows: RowPaths };
+
+/** What each kind of work ends with. */
+export interface InspectionResults {
+  readonly export: VerifiedArchive;
+  readonly restore: { readonly archive: VerifiedArchive; readonly findings: RestoreFindings };
+  readonly snapshot: Omit<ReadSnapshot, 'resources' | 'outputs'>;
 }
 
 /** How it ended. */
 export type InspectionResult =
-  | { readonly archive: VerifiedArchive; readonly findings: RestoreFindings | null }
+  | { readonly found: InspectionResults[keyof InspectionResults] }
   | { readonly failure: Failure };
 
 /** What the thread says meanwhile. */
 export type FromThread =
-  | { readonly kind: 'version'; readonly serial: bigint; readonly threadId: number }
+  /** It begins with another document. */
+  | { readonly kind: 'document'; readonly document: NamedDocument; readonly threadId: number }
   | { readonly kind: 'progress'; readonly progress: InspectionProgress }
   | { readonly kind: 'ask'; readonly about: 'jsonbText'; readonly document: Uint8Array }
   | { readonly kind: 'ask'; readonly about: 'faultOf'; readonly rows: DoubtfulRows };
@@ -44,7 +62,7 @@ export type ToThread =
 /** An error as it travels between threads: a clone keeps neither its class nor what that adds. */
 export type Failure =
   | ({ readonly kind: 'archive' } & Pick<ArchiveError, 'code' | 'message' | 'member'>)
-  | ({ readonly kind: 'document' } & Pick<RefusedDocumentError, 'serial' | 'path' | 'reason' | 'spelling'>)
+  | ({ readonly kind: 'document' } & Pick<RefusedDocumentError, 'document' | 'path' | 'reason'>)
   | { readonly kind: 'other'; readonly error: unknown; readonly errno: unknown };
 
 /** What an error is sent as. */
@@ -54,8 +72,8 @@ export function toFailure(error: unknown): Failure {
     return { kind: 'archive', code, message, member };
   }
   if (error instanceof RefusedDocumentError) {
-    const { serial, path, reason, spelling } = error;
-    return { kind: 'document', serial, path, reason, spelling };
+    const { document, path, reason } = error;
+    return { kind: 'document', document, path, reason };
   }
   return { kind: 'other', error, errno: types.isNativeError(error) && 'code' in error ? error.code : null };
 }
@@ -66,7 +84,7 @@ export function fromFailure(failure: Failure): unknown {
     case 'archive':
       return new ArchiveError(failure.code, failure.message, { member: failure.member });
     case 'document':
-      return new RefusedDocumentError(failure.serial, failure, failure.spelling);
+      return new RefusedDocumentError(failure.document, failure);
     case 'other': {
       const { error, errno } = failure;
       return types.isNativeError(error) && errno !== null ? Object.assign(error, { code: errno }) : error;

@@ -17,6 +17,12 @@ export interface OutputRow extends StateOutput {
   readonly serial: bigint;
 }
 
+/** Files that rows are put aside in, which must not exist yet; they stay, and are the caller's to remove. */
+export interface RowPaths {
+  readonly resources: string;
+  readonly outputs: string;
+}
+
 /** No span ends at serial 0: it would have begun before. */
 const LASTS = 0n;
 

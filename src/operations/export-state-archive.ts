@@ -158,7 +158,7 @@ async function writeStateArchive(
 function refuseUnrestorable(error: unknown): never {
   if (!(error instanceof RefusedDocumentError)) throw error;
   throw new HistoryInconsistentError(
-    `The raw state of serial ${error.serial} is none that Kilolock could take back: at ${error.path}, ${error.reason}. An archive with it could not be restored; mend the version in Kilolock's database first.`,
+    `The raw state of serial ${error.document.serial} is none that Kilolock could take back: at ${error.path}, ${error.reason}. An archive with it could not be restored; mend the version in Kilolock's database first.`,
     { cause: error },
   );
 }

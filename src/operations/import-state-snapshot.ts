@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { rm } from 'node:fs/promises';
 import { CommitUndecidedError } from '../database/commit.ts';
 import { DatabaseUnavailableError } from '../database/errors.ts';
 import { destinationOf } from '../restore/destination.ts';
@@ -10,7 +11,7 @@ import {
 } from '../restore/snapshot.ts';
 import { refuseUncovered } from './destination-permission.ts';
 import { idempotencyOf } from './idempotency.ts';
-import type { CallerRequest } from './services.ts';
+import type { ArchiveServices, CallerRequest } from './services.ts';
 import { onceForKey } from './snapshot-imports.ts';
 import { RequestRefusedError } from './user-error.ts';
 
@@ -32,6 +33,7 @@ export interface SnapshotRequest {
  * @throws NotPermittedError when the caller's state patterns do not cover the label.
  */
 export async function importStateSnapshot(
+  { inspector, store }: Pick<ArchiveServices, 'inspector' | 'store'>,
   { caller }: CallerRequest,
   { label, document, source: given, idempotencyKey }: SnapshotRequest,
 ): Promise<AppendedVersion> {
@@ -50,8 +52,12 @@ export async function importStateSnapshot(
           }),
         );
   const snapshot = { document, source, actor: caller.principal.actor };
+  const rows = { resources: store.stagingPath(), outputs: store.stagingPath() };
   try {
-    return await appendSnapshot(caller.database, destination, snapshot, once);
+    return await appendSnapshot(caller.database, destination, snapshot, {
+      once,
+      read: (bytes, storage) => inspector.readSnapshot(bytes, storage, rows),
+    });
   } catch (error) {
     if (error instanceof CommitUndecidedError) {
       throw interrupted(
@@ -64,6 +70,8 @@ export async function importStateSnapshot(
     if (error instanceof DatabaseUnavailableError)
       throw interrupted(error, 'Nothing was written; ask again.');
     throw error;
+  } finally {
+    for (const path of Object.values(rows)) await rm(path, { force: true });
   }
 }
 

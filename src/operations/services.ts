@@ -3,7 +3,7 @@ import type { ArchiveLimits } from '../archive/format.ts';
 import type { LinkSigner } from '../auth/links.ts';
 import type { Principal, TokenReference } from '../auth/principal.ts';
 import type { Caller } from '../history/states.ts';
-import type { ArchiveInspector } from '../inspection/inspector.ts';
+import type { Inspector } from '../inspection/inspector.ts';
 import type { ArchiveStore } from './archive-store.ts';
 import type { DownloadAccesses } from './download-accesses.ts';
 import type { Environments } from './environments.ts';
@@ -16,7 +16,7 @@ export interface ArchiveServices {
   readonly store: ArchiveStore;
   readonly links: LinkSigner;
   readonly runner: OperationRunner;
-  readonly inspector: ArchiveInspector;
+  readonly inspector: Inspector;
   /** Whom a token of Kilolock's stands for now; null when it is no longer active. */
   readonly readCredential: (token: TokenReference) => Promise<Principal | null>;
   readonly accesses: DownloadAccesses;

@@ -17,10 +17,10 @@ import {
 import type { Database } from '../database/types.ts';
 import { digestOwnVersions } from '../history/digest-budget.ts';
 import { digestHistory, readHistories } from '../history/history.ts';
-import { RefusedDocumentError } from '../inspection/errors.ts';
+import { RefusedDocumentError, rawStateOf } from '../inspection/errors.ts';
 import { type ResourceRow, readOutputRows, readResourceRows } from '../inspection/spooled-rows.ts';
 import { alreadyExists } from './destination.ts';
-import { RestoreRefusedError } from './errors.ts';
+import { asRefusal, RestoreRefusedError } from './errors.ts';
 import { rewriteEventPayload } from './event-payload.ts';
 import { insertOutputRows, type VersionOutput } from './outputs.ts';
 import type { ReplacedState } from './overwrite.ts';
@@ -88,7 +88,7 @@ export async function applyRestore(
       );
     }
     if (isUnstorableValue(error)) {
-      throw restore.refusalFor(error);
+      throw asRefusal(restore.refusalFor(error));
     }
     throw error;
   }
@@ -122,7 +122,7 @@ class Restore {
   }
 
   /** The refusal of what PostgreSQL could not hold: of the document it came from, if it can be told. */
-  refusalFor(error: UnstorableValueError): RestoreRefusedError | ArchiveError {
+  refusalFor(error: UnstorableValueError): RefusedDocumentError | ArchiveError {
     const copied = copiedRow(error);
     const serial =
       copied?.table === 'state_versions'
@@ -131,8 +131,7 @@ class Restore {
           ? this.#firstResources.findLast(({ row }) => row <= copied.row)?.serial
           : undefined;
     if (serial !== undefined) {
-      const refused = new RefusedDocumentError(serial, { path: '$', reason: refusalText(error) });
-      return new RestoreRefusedError('UNSUPPORTED_STATE_DOCUMENT', refused.message, { cause: error });
+      return new RefusedDocumentError(rawStateOf(serial), { path: '$', reason: refusalText(error) });
     }
     return new ArchiveError(
       'ARCHIVE_INCONSISTENT',

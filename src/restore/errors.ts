@@ -1,4 +1,5 @@
 import { clip } from '../base/clip.ts';
+import { RefusedDocumentError } from '../inspection/errors.ts';
 
 /** Why the destination, or what was to be restored, was refused. Codes as in the GraphQL schema. */
 export type RestoreRefusalCode =
@@ -32,4 +33,10 @@ export class RestoreRefusedError extends Error {
     this.code = code;
     this.inputPath = options.inputPath ?? null;
   }
+}
+
+/** The refusal of a restore or a snapshot for a document that cannot be held; every other error as it is. */
+export function asRefusal(error: unknown): unknown {
+  if (!(error instanceof RefusedDocumentError)) return error;
+  return new RestoreRefusedError('UNSUPPORTED_STATE_DOCUMENT', error.message, { cause: error });
 }

@@ -3,13 +3,12 @@ import type { ArchivedState } from '../archive/model.ts';
 import type { VerifiedArchive } from '../archive/reader.ts';
 import { present } from '../base/invariant.ts';
 import type { KilolockDatabase } from '../database/connection.ts';
-import { RefusedDocumentError } from '../inspection/errors.ts';
 import type { InspectionProgress } from '../inspection/inspection.ts';
-import type { ArchiveInspector } from '../inspection/inspector.ts';
+import type { Inspector } from '../inspection/inspector.ts';
 import type { RestoreWarning } from '../inspection/warnings.ts';
 import { DatabaseStorage } from './database-storage.ts';
 import type { LockPolicy } from './destination.ts';
-import { RestoreRefusedError } from './errors.ts';
+import { asRefusal } from './errors.ts';
 import { findPlace, type Placement } from './placement.ts';
 import { refuseOverQuota } from './quota.ts';
 import { nameForRecord, type RestoreReport } from './report.ts';
@@ -38,7 +37,7 @@ export interface RestorePlan {
  */
 export async function planRestore(
   database: KilolockDatabase,
-  inspector: ArchiveInspector,
+  inspector: Inspector,
   request: RestoreRequest,
   onProgress: (progress: InspectionProgress) => void,
 ): Promise<RestorePlan> {
@@ -49,7 +48,9 @@ export async function planRestore(
       new DatabaseStorage(database, request.destination.namespace.tenantId),
       request.dryRun ? null : rowPathsOf(request),
     )
-    .catch(refuseDocument);
+    .catch((error: unknown) => {
+      throw asRefusal(error);
+    });
   const { state, counts } = archive.manifest;
   const placement = await findPlace(db, request, state);
   const { destination, outcome, stateId, replaced } = placement;
@@ -84,12 +85,6 @@ export async function planRestore(
       warnings: [...findings.warnings, ...changedLockPolicy(placement, state)],
     },
   };
-}
-
-/** Turns the refusal of a document into that of the restore. */
-function refuseDocument(error: unknown): never {
-  if (!(error instanceof RefusedDocumentError)) throw error;
-  throw new RestoreRefusedError('UNSUPPORTED_STATE_DOCUMENT', error.message, { cause: error });
 }
 
 /** Two applies at once are let in, or kept out, by the lock policy: whoever relied on the source's has to know. */

@@ -2,7 +2,7 @@ import { createReadStream } from 'node:fs';
 import type { ArchiveLimits } from '../archive/format.ts';
 import type { ArchiveManifest } from '../archive/model.ts';
 import { type ArchiveMember, readArchive, type VerifiedArchive } from '../archive/reader.ts';
-import type { RowPaths } from '../inspection/inspection.ts';
+import type { RowPaths } from '../inspection/spooled-rows.ts';
 import type { PlacementRequest } from './placement.ts';
 
 /** What is to be restored, and where. */

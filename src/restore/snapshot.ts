@@ -1,5 +1,4 @@
 import { type Kysely, sql } from 'kysely';
-import { present } from '../base/invariant.ts';
 import {
   type DatabaseSession,
   inTransaction,
@@ -10,17 +9,16 @@ import { isUnstorableValue, refusalText } from '../database/errors.ts';
 import type { Database } from '../database/types.ts';
 import { possibleNames, StateAmbiguousError, selectStates } from '../history/namespace.ts';
 import { findLockHolders } from '../history/versions.ts';
-import { findDoubtfulRows } from '../inspection/storage.ts';
-import { DEFAULT_STATE_DOCUMENT_LIMITS, type StateDocument } from '../terraform/document.ts';
-import { ResourceLifecycle } from '../terraform/lifecycle.ts';
-import { type Projection, projectResources } from '../terraform/projection.ts';
+import { RefusedDocumentError } from '../inspection/errors.ts';
+import { type ReadSnapshot, readSnapshot, SNAPSHOT } from '../inspection/snapshot.ts';
+import type { ResourceRow } from '../inspection/spooled-rows.ts';
+import type { Storage } from '../inspection/storage.ts';
 import { DatabaseStorage } from './database-storage.ts';
 import { type Destination, hasArchivedNamesake, lockPolicyIn } from './destination.ts';
-import { RestoreRefusedError } from './errors.ts';
-import { insertOutputRows } from './outputs.ts';
+import { asRefusal, RestoreRefusedError } from './errors.ts';
+import { insertOutputRows, type VersionOutput } from './outputs.ts';
 import { refuseOverQuota } from './quota.ts';
 import { insertResourceRows } from './resource-rows.ts';
-import { readSupportedDocument, unsupportedDocument } from './supported-document.ts';
 
 /** The values Kilolock's own import endpoint takes for a version's source (data model 2.1). */
 export const SNAPSHOT_SOURCES = ['import', 'apply', 'refresh', 'unknown'] as const;
@@ -48,35 +46,39 @@ export interface OnceOnly {
   settle(db: Kysely<Database>, appended: AppendedVersion): Promise<void>;
 }
 
+/** How a snapshot is appended. */
+export interface AppendOptions {
+  /** Null: each call appends. */
+  readonly once?: OnceOnly | null;
+  /** Reads the document; {@link readSnapshot} unless given. */
+  readonly read?: (document: Buffer, storage: Storage) => Promise<ReadSnapshot>;
+}
+
 /**
  * Appends one document as the next version of a state, creating the state when it is new, the way Kilolock's own write
  * path does (data model 2.5): serial MAX + 1 in the column and in the document, lineage kept when there is one, resource
  * rows, outputs, pointer and `state_write` event, all in one transaction.
  *
- * @param once null: each call appends.
  * @throws RestoreRefusedError UNSUPPORTED_STATE_DOCUMENT, STATE_NOT_ACTIVE, STATE_LOCKED or QUOTA_EXCEEDED.
  */
 export async function appendSnapshot(
   database: KilolockDatabase,
   destination: Destination,
   snapshot: Snapshot,
-  once: OnceOnly | null = null,
+  { once = null, read = readSnapshot }: AppendOptions = {},
 ): Promise<AppendedVersion> {
-  // Kilolock itself takes numbers as PostgreSQL does.
-  const limits = { ...DEFAULT_STATE_DOCUMENT_LIMITS, maxExpandedDigits: Number.POSITIVE_INFINITY };
-  const document = readSupportedDocument(snapshot.document, 'This document', limits);
-  const projection = projectResources(document, 'as-written');
-  const doubtful = findDoubtfulRows(document, projection);
   const storage = new DatabaseStorage(database, destination.namespace.tenantId);
-  const fault = doubtful && (await storage.faultOf(doubtful));
-  if (fault) throw unsupportedDocument('This document', fault.path, fault.reason);
   try {
+    const document = await read(snapshot.document, storage);
     return await inTransaction(database, 'restore', (session) =>
-      append(session, destination, snapshot, { document, projection }, once),
+      append(session, destination, snapshot, document, once),
     );
   } catch (error) {
-    if (!isUnstorableValue(error)) throw error;
-    throw unsupportedDocument('This document', '$', refusalText(error), error);
+    throw asRefusal(
+      isUnstorableValue(error)
+        ? new RefusedDocumentError(SNAPSHOT, { path: '$', reason: refusalText(error) })
+        : error,
+    );
   }
 }
 
@@ -84,7 +86,7 @@ async function append(
   session: DatabaseSession,
   destination: Destination,
   snapshot: Snapshot,
-  { document, projection }: { readonly document: StateDocument; readonly projection: Projection },
+  document: ReadSnapshot,
   once: OnceOnly | null,
 ): Promise<AppendedVersion> {
   const { db } = session;
@@ -92,13 +94,9 @@ async function append(
   if (earlier) return earlier;
   const state = await lockStateRow(db, destination, document);
   await refuseOverQuota(db, destination.namespace, document.managedInstances, state.id);
-  const version = await insertVersion(db, destination, state.id, document, snapshot);
-  await projectVersion(session, destination, state.id, version, projection);
-  await insertOutputRows(
-    session,
-    destination.namespace.tenantId,
-    [...document.outputs()].map((output) => ({ ...output, versionId: version.id })),
-  );
+  const version = await insertVersion(db, destination, state.id, document.terraformVersion, snapshot);
+  await projectVersion(session, destination, state.id, version, document);
+  await insertOutputRows(session, destination.namespace.tenantId, outputsOf(document, version.id));
   await db
     .updateTable('states')
     .set({ current_version_id: version.id, updated_at: sql`now()` })
@@ -125,7 +123,7 @@ async function append(
 async function lockStateRow(
   db: Kysely<Database>,
   destination: Destination,
-  document: StateDocument,
+  document: ReadSnapshot,
 ): Promise<{ id: string }> {
   const { label } = destination;
   const state = await insertOrLock(db, destination, document);
@@ -158,7 +156,7 @@ interface LockedState {
 async function insertOrLock(
   db: Kysely<Database>,
   destination: Destination,
-  document: StateDocument,
+  document: ReadSnapshot,
 ): Promise<LockedState> {
   const { namespace, label } = destination;
   const lineage = document.lineage === '' ? null : document.lineage;
@@ -196,13 +194,13 @@ async function insertVersion(
   db: Kysely<Database>,
   { namespace }: Destination,
   stateId: string,
-  document: StateDocument,
-  { source, actor }: Snapshot,
+  terraformVersion: string | null,
+  { document, source, actor }: Snapshot,
 ): Promise<InsertedVersion> {
   const { rows } = await sql<{ id: string; serial: string; createdAt: string }>`
     insert into public.state_versions (tenant_id, state_id, serial, terraform_version, raw_state, source, created_by)
-    select ${namespace.tenantId}, ${stateId}, next.serial, ${document.terraformVersion ?? ''},
-      jsonb_set(${document.bytes.toString('utf8')}::jsonb, '{serial}', to_jsonb(next.serial)), ${source}, ${actor}
+    select ${namespace.tenantId}, ${stateId}, next.serial, ${terraformVersion ?? ''},
+      jsonb_set(pg_catalog.convert_from(${document}, 'UTF8')::jsonb, '{serial}', to_jsonb(next.serial)), ${source}, ${actor}
     from (
       select coalesce(max(serial), 0) + 1 as serial from public.state_versions where state_id = ${stateId}
     ) next
@@ -213,39 +211,53 @@ async function insertVersion(
   return { ...row, serial: BigInt(row.serial) };
 }
 
+/** Ends the rows that the version does not continue, and adds those it begins (data model 3.7). */
 async function projectVersion(
   session: DatabaseSession,
   { namespace }: Destination,
   stateId: string,
   version: InsertedVersion,
-  projection: Projection,
+  document: ReadSnapshot,
 ): Promise<void> {
   const { db } = session;
-  const open = await db
+  const rows = await db
     .selectFrom('resources')
     .where('state_id', '=', stateId)
     .where('delete_serial', 'is', null)
     .select(['address', 'attributes_hash as hash'])
     .execute();
-  const lifecycle = new ResourceLifecycle(open.map((row) => [row.address, row.hash] as const));
-  const { opened, closed } = lifecycle.apply(version.serial, projection);
-  if (closed.length > 0) {
+  const open = new Map(rows.map(({ address, hash }) => [address, hash]));
+  const ended = new Set(open.keys());
+  for await (const { address, attributesHash } of document.resources()) {
+    if (open.get(address) === attributesHash) ended.delete(address);
+  }
+  if (ended.size > 0) {
     await db
       .updateTable('resources')
       .set({ delete_serial: version.serial })
       .where('state_id', '=', stateId)
       .where('delete_serial', 'is', null)
-      .where(sql<boolean>`address = any(${closed}::text[])`)
+      .where(sql<boolean>`address = any(${[...ended]}::text[])`)
       .execute();
   }
   await insertResourceRows(
     session,
     { tenantId: namespace.tenantId, stateId },
-    opened.map(({ address }) => ({
-      resource: present(projection.row(address), 'what was opened is in the document'),
-      createSerial: version.serial,
-      deleteSerial: null,
-      createdAt: version.createdAt,
-    })),
+    begun(document, open, version),
   );
+}
+
+async function* begun(
+  document: ReadSnapshot,
+  open: ReadonlyMap<string, string>,
+  { serial, createdAt }: InsertedVersion,
+): AsyncGenerator<ResourceRow> {
+  for await (const resource of document.resources()) {
+    if (open.get(resource.address) === resource.attributesHash) continue;
+    yield { resource, createSerial: serial, deleteSerial: null, createdAt };
+  }
+}
+
+async function* outputsOf(document: ReadSnapshot, versionId: string): AsyncGenerator<VersionOutput> {
+  for await (const output of document.outputs()) yield { ...output, versionId };
 }

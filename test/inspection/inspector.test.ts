@@ -3,16 +3,18 @@ import { writeFile } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { DEFAULT_ARCHIVE_LIMITS } from '../../src/archive/format.ts';
 import { Growth } from '../../src/archive/growth.ts';
-import { ArchiveInspector } from '../../src/inspection/inspector.ts';
+import { Inspector } from '../../src/inspection/inspector.ts';
+import { readSnapshot } from '../../src/inspection/snapshot.ts';
+import type { ResourceRow } from '../../src/inspection/spooled-rows.ts';
 import type { Storage } from '../../src/inspection/storage.ts';
 import { buildArchive } from '../archive/support/build-archive.ts';
 import { temporaryDirectory } from '../archive/support/temporary-directory.ts';
 import { smallHistory, thingsDocument } from '../restore/support/histories.ts';
 
 const inDirectory = temporaryDirectory();
-let inspector: ArchiveInspector;
+let inspector: Inspector;
 beforeAll(() => {
-  inspector = new ArchiveInspector(2);
+  inspector = new Inspector(2);
 });
 afterAll(() => inspector.close());
 
@@ -24,6 +26,12 @@ const inspected = (path: string, signal = new AbortController().signal) => ({
 
 /** A PostgreSQL that keeps every document as it is. */
 const keepsAll: Storage = { jsonbText: async (document) => document, faultOf: async () => null };
+
+async function all<Item>(items: AsyncIterable<Item> | Iterable<Item>): Promise<Item[]> {
+  const found: Item[] = [];
+  for await (const item of items) found.push(item);
+  return found;
+}
 
 const historyOf = (...rawStates: string[]) => ({
   versions: rawStates.map((rawState, i) => ({ serial: BigInt(i + 1), rawState })),
@@ -69,11 +77,11 @@ test('a document that takes more memory than there is for it is refused, and the
   const instances = Array.from({ length: 40_000 }, (_, i) => `{"index_key": ${i}}`).join();
   const resource = `{"mode": "managed", "type": "thing", "name": "a", "provider": "p", "instances": [${instances}]}`;
   await buildArchive(historyOf(`{"version": 4, "resources": [${resource}]}`), path);
-  const narrow = new ArchiveInspector(1, { maxHeapMb: 24 });
+  const narrow = new Inspector(1, { maxHeapMb: 24 });
   try {
     await expect(narrow.inspectForRestore(inspected(path), keepsAll, null)).rejects.toMatchObject({
       name: 'RefusedDocumentError',
-      serial: 1n,
+      document: { serial: 1n },
       reason: 'it takes more than 24 MiB to check',
     });
     const small = inDirectory('small');
@@ -87,11 +95,11 @@ test('a document that takes more memory than there is for it is refused, and the
 test('a document that takes more time than there is for it is refused', async () => {
   const path = inDirectory('long');
   await buildArchive(historyOf(`{"version": 4, "unknown": [${'0,'.repeat(20_000_000)}0]}`), path);
-  const hasty = new ArchiveInspector(1, { maxDocumentCpuMs: 50 });
+  const hasty = new Inspector(1, { maxDocumentCpuMs: 50 });
   try {
     await expect(hasty.inspectForRestore(inspected(path), keepsAll, null)).rejects.toMatchObject({
       name: 'RefusedDocumentError',
-      serial: 1n,
+      document: { serial: 1n },
       reason: 'it takes more than 50 ms to check',
     });
   } finally {
@@ -106,4 +114,36 @@ test('an archive that never becomes whole fails its inspection with what the wri
   const inspection = inspector.inspectForExport(inspected(path), growth);
   growth.fail(new Error('the disk is full'));
   await expect(inspection).rejects.toThrow('the disk is full');
+});
+
+describe('a snapshot too large to be read beside everything else', () => {
+  const large = (attributes: string) =>
+    Buffer.from(thingsDocument(7n, { a: `{"text": "${'x'.repeat(300_000)}"}`, b: attributes }));
+  const rows = () => ({ resources: inDirectory(`r${++asides}`), outputs: inDirectory(`o${asides}`) });
+  let asides = 0;
+
+  test('has the rows it would have here', async () => {
+    const document = large('{"id": 1}');
+    const here = await readSnapshot(document, keepsAll);
+    const there = await inspector.readSnapshot(document, keepsAll, rows());
+    expect(there).toMatchObject({ lineage: here.lineage, managedInstances: 2, terraformVersion: '1.9.8' });
+    expect(await all(there.resources())).toMatchObject(
+      Array.from(here.resources() as Iterable<ResourceRow['resource']>, (row) => {
+        const { address, attributes, attributesHash, dependenciesRaw, indexValue, schemaVersion } = row;
+        return { address, attributes, attributesHash, dependenciesRaw, indexValue, schemaVersion };
+      }),
+    );
+    expect(await all(there.outputs())).toMatchObject(await all(here.outputs()));
+  });
+
+  test('is refused in the words it would be refused in here', async () => {
+    const document = large('{"id": 1e999999}');
+    const refusals = await Promise.allSettled([
+      readSnapshot(document, keepsAll),
+      inspector.readSnapshot(document, keepsAll, rows()),
+    ]);
+    const [here, there] = refusals.map((each) => (each.status === 'rejected' ? each.reason.message : null));
+    expect(here).toMatch(/^This document cannot be held by Kilolock: at \$\.resources/);
+    expect(there).toBe(here);
+  });
 });

@@ -81,7 +81,7 @@ describe('a COMMIT whose answer is lost', () => {
 
   test('of a snapshot is a success when it was one', async () => {
     const request = { caller: silent(), requestId: 'request-1' };
-    const written = await importStateSnapshot(request, {
+    const written = await importStateSnapshot(backend.services, request, {
       label: 'snapshot',
       document: Buffer.from(firstDocument),
       source: null,
@@ -115,7 +115,7 @@ describe('a COMMIT whose answer is lost', () => {
     });
     const request = { caller: { ...caller, database: lost }, requestId: 'request-1' };
     await expect(
-      importStateSnapshot(request, {
+      importStateSnapshot(backend.services, request, {
         label: 'app',
         document: Buffer.from(secondDocument),
         source: null,

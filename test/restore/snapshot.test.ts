@@ -220,16 +220,19 @@ describe('a snapshot is refused', () => {
   test('when the credential does not cover the label', async () => {
     const confined = withPrincipal(caller, { statePatterns: ['dev/*'] });
     const request = { caller: confined, requestId: 'request-1' };
-    const outcome = importStateSnapshot(request, snapshotOf('prod/x', Buffer.from(first)));
+    const outcome = importStateSnapshot(backend.services, request, snapshotOf('prod/x', Buffer.from(first)));
     expect(await refused(outcome)).toMatchObject({ name: 'NotPermittedError' });
   });
 
   test('with INVALID_INPUT for a source Kilolock’s own import does not take; "import" is the default', async () => {
     const request = { caller, requestId: 'request-1' };
     const document = Buffer.from(first);
-    const outcome = importStateSnapshot(request, { ...snapshotOf('sources', document), source: 'rollback' });
+    const outcome = importStateSnapshot(backend.services, request, {
+      ...snapshotOf('sources', document),
+      source: 'rollback',
+    });
     expect(await refused(outcome)).toMatchObject({ code: 'INVALID_INPUT', inputPath: ['source'] });
-    const { stateId } = await importStateSnapshot(request, snapshotOf('sources', document));
+    const { stateId } = await importStateSnapshot(backend.services, request, snapshotOf('sources', document));
     const rows = await readStateRows(backend.database, stateId);
     expect(rows.state_versions?.[0]).toMatchObject({ source: 'import', created_by: 'Zoë Öst' });
   });

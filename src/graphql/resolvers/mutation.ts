@@ -58,6 +58,7 @@ export const Mutation: MutationResolvers = {
     const reader = await destinationReader(context, input.scope);
     const outcome = await refusable(context, 'importStateSnapshot', async () =>
       importStateSnapshot(
+        context.services,
         { ...context, ...reader },
         {
           label: input.name,

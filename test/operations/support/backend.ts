@@ -11,7 +11,7 @@ import type { KilolockDatabase } from '../../../src/database/connection.ts';
 import { EnvironmentDatabases } from '../../../src/database/environment-databases.ts';
 import { findNamespace } from '../../../src/history/namespace.ts';
 import type { Caller } from '../../../src/history/states.ts';
-import { ArchiveInspector } from '../../../src/inspection/inspector.ts';
+import { Inspector } from '../../../src/inspection/inspector.ts';
 import { openArchiveStore } from '../../../src/operations/archive-store.ts';
 import { DownloadAccesses } from '../../../src/operations/download-accesses.ts';
 import { Environments } from '../../../src/operations/environments.ts';
@@ -57,7 +57,7 @@ export async function openBackend(): Promise<Backend> {
     store: await openArchiveStore(storeDirectory),
     links: await loadOrCreateLinkSigner(directory),
     runner: newRunner(database),
-    inspector: new ArchiveInspector(4),
+    inspector: new Inspector(4),
     readCredential: (token) => readKilolockCredential(database, POLICIES, token),
     accesses: new DownloadAccesses(),
     limits: DEFAULT_ARCHIVE_LIMITS,

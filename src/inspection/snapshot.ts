@@ -1,0 +1,78 @@
+import { DEFAULT_STATE_DOCUMENT_LIMITS, readStateDocument, type StateOutput } from '../terraform/document.ts';
+import { projectResources } from '../terraform/projection.ts';
+import { type NamedDocument, RefusedDocumentError, refusing } from './errors.ts';
+import {
+  OutputRowWriter,
+  type ResourceRow,
+  ResourceRowWriter,
+  type RowPaths,
+  readOutputRows,
+  readResourceRows,
+} from './spooled-rows.ts';
+import { findDoubtfulRows, type Storage } from './storage.ts';
+
+/** A document that Kilolock can hold, as Kilolock itself reads one that is posted (data model 2.5 and 3). */
+export interface ReadSnapshot {
+  /** As spelled in the document; '' when absent. */
+  readonly lineage: string;
+  readonly terraformVersion: string | null;
+  /** Its managed resource instances: what quotas count. */
+  readonly managedInstances: number;
+  /** Its rows of `resources`, each time from the first. */
+  resources(): AsyncIterable<ResourceRow['resource']> | Iterable<ResourceRow['resource']>;
+  /** Its rows of `outputs`, each time from the first. */
+  outputs(): AsyncIterable<StateOutput> | Iterable<StateOutput>;
+}
+
+/** Kilolock itself takes numbers as PostgreSQL does. */
+const LIMITS = { ...DEFAULT_STATE_DOCUMENT_LIMITS, maxExpandedDigits: Number.POSITIVE_INFINITY };
+
+/** How messages name such a document. */
+export const SNAPSHOT: NamedDocument = { serial: null, name: 'This document' };
+
+/**
+ * Reads a document that is to be appended, in this thread.
+ *
+ * @throws RefusedDocumentError when Kilolock could not hold it.
+ */
+export async function readSnapshot(bytes: Buffer, storage: Storage): Promise<ReadSnapshot> {
+  const document = refusing(SNAPSHOT, () => readStateDocument(bytes, LIMITS));
+  const projection = projectResources(document, 'as-written');
+  const doubtful = findDoubtfulRows(document, projection);
+  const fault = doubtful && (await storage.faultOf(doubtful));
+  if (fault) throw new RefusedDocumentError(SNAPSHOT, fault);
+  const { lineage, terraformVersion, managedInstances } = document;
+  return {
+    lineage,
+    terraformVersion,
+    managedInstances,
+    resources: () => projection.rows(),
+    outputs: () => document.outputs(),
+  };
+}
+
+/** Puts the rows of a snapshot aside; see {@link snapshotAside}. Blocks while it writes. */
+export async function putAside(read: ReadSnapshot, { resources, outputs }: RowPaths): Promise<void> {
+  using files = new DisposableStack();
+  const resourceRows = files.adopt(new ResourceRowWriter(resources), (file) => file.close());
+  const outputRows = files.adopt(new OutputRowWriter(outputs), (file) => file.close());
+  // Which version it becomes is settled later, under a lock.
+  for await (const resource of read.resources()) {
+    resourceRows.add({ resource, createSerial: 0n, deleteSerial: null, createdAt: '' });
+  }
+  for await (const output of read.outputs()) outputRows.add({ serial: 0n, ...output });
+}
+
+/** A snapshot whose rows were put aside. */
+export function snapshotAside(
+  found: Omit<ReadSnapshot, 'resources' | 'outputs'>,
+  rows: RowPaths,
+): ReadSnapshot {
+  return {
+    ...found,
+    async *resources() {
+      for await (const { resource } of readResourceRows(rows.resources)) yield resource;
+    },
+    outputs: () => readOutputRows(rows.outputs),
+  };
+}
