@@ -12,7 +12,9 @@ const MAX_USTAR_SIZE = 8 ** 11 - 1;
 
 // Offsets and lengths of the fields of a ustar header (POSIX.1-1988 and later).
 const NAME = { at: 0, length: 100 };
+const MODE_AT = 100;
 const SIZE = { at: 124, length: 12 };
+const TIME_AT = 136;
 const CHECKSUM = { at: 148, length: 8 };
 const TYPE_AT = 156;
 const LINK_NAME = { at: 157, length: 100 };
@@ -40,6 +42,13 @@ const TYPE_NAMES: Readonly<Record<string, string>> = {
   S: 'a GNU sparse file',
 };
 
+/** What every header has, whatever its member: mode 0600, time 0, user and group 0 without names. */
+const EMPTY_HEADER = Buffer.alloc(TAR_BLOCK);
+EMPTY_HEADER.write(`0000600\0${'0000000\0'.repeat(2)}`, MODE_AT, 'latin1');
+EMPTY_HEADER.write('00000000000\0', TIME_AT, 'latin1');
+EMPTY_HEADER.write(REGULAR_FILE, TYPE_AT, 'latin1');
+EMPTY_HEADER.write('ustar\x0000', MAGIC_AT, 'latin1');
+
 /**
  * The header of a regular file: mode 0600, time 0, no owner. Always the same bytes for the same name and size.
  *
@@ -51,22 +60,20 @@ export function tarHeader(name: string, size: number): Uint8Array {
       member: name,
     });
   }
-  const header = Buffer.alloc(TAR_BLOCK);
+  const header = Buffer.from(EMPTY_HEADER);
   header.write(name, NAME.at, NAME.length, 'latin1');
-  header.write('0000600\0', 100, 'latin1');
-  header.write('0000000\0', 108, 'latin1');
-  header.write('0000000\0', 116, 'latin1');
-  header.write(`${size.toString(8).padStart(11, '0')}\0`, SIZE.at, 'latin1');
-  header.write('00000000000\0', 136, 'latin1');
-  header.write(REGULAR_FILE, TYPE_AT, 'latin1');
-  header.write('ustar\x0000', MAGIC_AT, 'latin1');
+  header.write(size.toString(8).padStart(11, '0'), SIZE.at, 'latin1');
   header.write(`${checksum(header).toString(8).padStart(6, '0')}\0 `, CHECKSUM.at, 'latin1');
   return header;
 }
 
 /** The zeros that fill a member of this size up to a whole block. */
 export function tarPadding(size: number): Uint8Array {
-  return new Uint8Array((TAR_BLOCK - (size % TAR_BLOCK)) % TAR_BLOCK);
+  return ZEROS.subarray(0, paddingLength(size));
+}
+
+function paddingLength(size: number): number {
+  return (TAR_BLOCK - (size % TAR_BLOCK)) % TAR_BLOCK;
 }
 
 /** A member as its header announces it. */
@@ -116,8 +123,9 @@ export class TarReader {
     if (entry === null) return null;
     if (this.#missing === 0) {
       this.#entry = null;
-      const padding = await this.#bytes.exactly(tarPadding(entry.size).length);
-      if (padding.length < tarPadding(entry.size).length) throw truncated(`behind ${entry.name}`, entry.name);
+      const length = paddingLength(entry.size);
+      const padding = await this.#bytes.exactly(length);
+      if (padding.length < length) throw truncated(`behind ${entry.name}`, entry.name);
       if (!isZero(padding)) {
         throw new ArchiveError('ARCHIVE_CORRUPT', `the padding behind ${entry.name} is not zero`, {
           member: entry.name,
@@ -196,9 +204,8 @@ function octal(header: Buffer, field: { at: number; length: number }): number | 
 /** Sum of the header's bytes, its own field counted as spaces (POSIX ustar). */
 function checksum(header: Buffer): number {
   let sum = CHECKSUM.length * 0x20;
-  for (const [at, byte] of header.entries()) {
-    if (at < CHECKSUM.at || at >= CHECKSUM.at + CHECKSUM.length) sum += byte;
-  }
+  for (const byte of header) sum += byte;
+  for (const byte of header.subarray(CHECKSUM.at, CHECKSUM.at + CHECKSUM.length)) sum -= byte;
   return sum;
 }
 

@@ -10,6 +10,8 @@ const CHUNK_BYTES = 1024 * 1024;
 /** What the compressor's output is allocated in. */
 const OUTPUT_BYTES = 256 * 1024;
 
+const LONG_MATCH_BYTES = 2048;
+
 /**
  * A new file (mode 0600) that is written as one zstd frame. Equal bytes make equal files, however they come in pieces.
  *
@@ -45,6 +47,10 @@ export class ZstdFile {
         [constants.ZSTD_c_compressionLevel]: 3,
         // Successive versions are nearly equal, and a long window reaches back to the one before.
         [constants.ZSTD_c_enableLongDistanceMatching]: 1,
+        // Shorter matches are those of what stands in every resource alike, and hide the one with the version before.
+        [constants.ZSTD_c_ldmMinMatch]: LONG_MATCH_BYTES,
+        // The longer the match, the dearer each place that is looked up: one in 2^10 is enough.
+        [constants.ZSTD_c_ldmHashRateLog]: 10,
         [constants.ZSTD_c_windowLog]: windowLog,
         [constants.ZSTD_c_checksumFlag]: 1,
       },
