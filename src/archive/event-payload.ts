@@ -1,4 +1,4 @@
-import { endOfJsonString, isJsonWhitespace, jsonStringText, skipJsonWhitespace } from './json-text.ts';
+import { jsonStringText, skipJsonWhitespace } from './json-text.ts';
 
 /**
  * The payload of an event: JSON text, never parsed and written again, so that its numbers stay what they were. The rules
@@ -14,8 +14,6 @@ export const MAX_PAYLOAD_DEPTH = 4000;
 /** Where an event says which import brought it. */
 export const RESTORED_BY_KEY = 'restored_by_import';
 
-const TOO_LONG = `has more than ${MAX_PAYLOAD_BYTES} bytes once written out`;
-
 /** Room that a restore needs to say so. */
 const ROOM_FOR_MARK = 128;
 /** A uuid in quotes. */
@@ -25,7 +23,7 @@ const MARK_VALUE_LENGTH = 38;
 const MAX_INTEGER_DIGITS = 131_072;
 const MAX_FRACTION_DIGITS = 16_383;
 
-/** A member of an object in JSON text: where its key, as it is spelled, and its value begin and end. */
+/** A member of an object in JSON text: its key, and where its value, as it is spelled, begins and ends. */
 export interface JsonMember {
   readonly key: string;
   readonly valueStart: number;
@@ -35,120 +33,211 @@ export interface JsonMember {
 /**
  * What keeps PostgreSQL from holding a payload, or this project from exporting it again, as a clause; null when nothing
  * does. The size is that of the text as jsonb prints it, in which `1e131000` has 131 001 digits, and a payload that no
- * import has marked yet has to leave 128 bytes of room for the mark.
+ * import has marked yet has to leave 128 bytes of room for the mark. The text is gone over once, and nothing is built of it.
  */
 export function payloadFault(payload: string): string | null {
   try {
-    // The scan comes first: what it lets pass costs little to parse.
-    const scan = new PayloadScan(payload);
-    if (scan.fault !== null) return scan.fault;
-    JSON.parse(payload);
-    return scan.byteLength > MAX_PAYLOAD_BYTES - roomFor(payload) ? TOO_LONG : null;
-  } catch {
-    return 'is not JSON text';
+    const byteLength = new PayloadScan(payload).scan();
+    const isWithin =
+      byteLength <= MAX_PAYLOAD_BYTES - ROOM_FOR_MARK ||
+      (byteLength <= MAX_PAYLOAD_BYTES && membersOf(payload).some(isMark));
+    return isWithin ? null : `has more than ${MAX_PAYLOAD_BYTES} bytes once written out`;
+  } catch (error) {
+    if (error instanceof PayloadFault) return error.message;
+    throw error;
   }
 }
 
-function roomFor(payload: string): number {
-  for (const { key, valueStart, valueEnd } of membersOf(payload)) {
-    if (key === RESTORED_BY_KEY && valueEnd - valueStart >= MARK_VALUE_LENGTH) return 0;
-  }
-  return ROOM_FOR_MARK;
+function isMark({ key, valueStart, valueEnd }: JsonMember): boolean {
+  return key === RESTORED_BY_KEY && valueEnd - valueStart >= MARK_VALUE_LENGTH;
 }
 
-/** The members of a JSON text that is an object, as they are spelled, repeated ones included; none of any other. */
-export function* membersOf(json: string): Generator<JsonMember, void, void> {
-  let at = skipJsonWhitespace(json, 0);
-  if (json[at] !== '{') return;
-  at = skipJsonWhitespace(json, at + 1);
-  while (json[at] !== '}' && at < json.length) {
-    const keyEnd = endOfJsonString(json, at);
-    const key = jsonStringText(json.slice(at, keyEnd));
-    const valueStart = skipJsonWhitespace(json, skipJsonWhitespace(json, keyEnd) + 1);
-    const valueEnd = endOfValue(json, valueStart);
-    yield { key, valueStart, valueEnd };
-    at = skipJsonWhitespace(json, valueEnd);
-    if (json[at] === ',') at = skipJsonWhitespace(json, at + 1);
-  }
+/** The members of a payload that is an object, repeated ones included; none of any other. {@link payloadFault} let it pass. */
+export function membersOf(payload: string): JsonMember[] {
+  const members: JsonMember[] = [];
+  new PayloadScan(payload).scan(members);
+  return members;
 }
 
-/** Goes over a JSON text once: what stands against it, and how long jsonb prints it at most. */
+class PayloadFault extends Error {}
+
+const SPACE = 0x20;
+const QUOTE = 0x22;
+const PLUS = 0x2b;
+const COMMA = 0x2c;
+const MINUS = 0x2d;
+const POINT = 0x2e;
+const ZERO = 0x30;
+const NINE = 0x39;
+const COLON = 0x3a;
+const OPEN_BRACKET = 0x5b;
+const BACKSLASH = 0x5c;
+const LETTER_E = 0x65;
+const OPEN_BRACE = 0x7b;
+const CLOSE_BRACE = 0x7d;
+/** From the code of an opening brace or bracket to that of the closing one. */
+const TO_CLOSING = 2;
+const SIMPLE_ESCAPES: ReadonlySet<string> = new Set('"\\/bfnrt');
+
+/** Goes over a payload. The methods take what stands next, or throw {@link PayloadFault}. */
 class PayloadScan {
-  fault: string | null = null;
-  byteLength = 0;
   readonly #json: string;
+  #at = 0;
+  /** How many bytes more than the text has, as far as it is taken, jsonb prints at most. */
+  #growth = 0;
 
   constructor(json: string) {
     this.#json = json;
+  }
+
+  /** Takes all of it, and adds the members of an object to `members`. @returns how many bytes jsonb prints at most. */
+  scan(members?: JsonMember[]): number {
+    /** What closes each array and object that is open. */
+    const open: number[] = [];
+    let member: Omit<JsonMember, 'valueEnd'> | null = null;
+    this.#whitespace();
     // What is no object is put into one when it is restored.
-    let depth = json.startsWith('{', skipJsonWhitespace(json, 0)) ? 0 : 1;
-    for (let at = 0; at < json.length && this.fault === null; ) {
-      const c = json.charAt(at);
-      if (c === '"') at = this.#string(at);
-      else if (c === '-' || isDigit(c)) at = this.#number(at);
-      else {
-        if (c === '{' || c === '[') depth += 1;
-        else if (c === '}' || c === ']') depth -= 1;
-        if (depth > MAX_PAYLOAD_DEPTH) this.fault = `is nested more than ${MAX_PAYLOAD_DEPTH} deep`;
-        // jsonb prints `{"a": 1, "b": 2}`.
-        if (!isJsonWhitespace(c)) this.byteLength += c === ',' || c === ':' ? 2 : 1;
-        at += 1;
+    const maxDepth = this.#next() === OPEN_BRACE ? MAX_PAYLOAD_DEPTH : MAX_PAYLOAD_DEPTH - 1;
+    for (;;) {
+      if (open.at(-1) === CLOSE_BRACE) {
+        const keyStart = this.#at;
+        this.#string();
+        const token = members && open.length === 1 ? this.#json.slice(keyStart, this.#at) : null;
+        this.#whitespace();
+        this.#separator(COLON);
+        if (token !== null) member = { key: jsonStringText(token), valueStart: this.#at };
       }
-      if (this.byteLength > MAX_PAYLOAD_BYTES) this.fault ??= TOO_LONG;
+      const opening = this.#next();
+      if (opening === OPEN_BRACE || opening === OPEN_BRACKET) {
+        const closing = opening + TO_CLOSING;
+        if (open.push(closing) > maxDepth)
+          throw new PayloadFault(`is nested more than ${MAX_PAYLOAD_DEPTH} deep`);
+        this.#at += 1;
+        this.#whitespace();
+        if (this.#next() !== closing) continue;
+      } else this.#scalar(opening);
+      for (;;) {
+        if (member !== null && open.length === 1) {
+          members?.push({ ...member, valueEnd: this.#at });
+          member = null;
+        }
+        this.#whitespace();
+        if (open.length === 0 || this.#next() !== open.at(-1)) break;
+        open.pop();
+        this.#at += 1;
+      }
+      if (open.length === 0) break;
+      this.#separator(COMMA);
+    }
+    if (this.#at < this.#json.length) throw notJson();
+    return Buffer.byteLength(this.#json) + this.#growth;
+  }
+
+  /** The code unit that stands next; NaN at the end. */
+  #next(): number {
+    return this.#json.charCodeAt(this.#at);
+  }
+
+  #whitespace(): void {
+    const start = this.#at;
+    this.#at = skipJsonWhitespace(this.#json, start);
+    this.#growth -= this.#at - start;
+  }
+
+  /** A comma or a colon, and the white space behind it: jsonb prints one space. */
+  #separator(code: number): void {
+    if (this.#next() !== code) throw notJson();
+    this.#at += 1;
+    this.#growth += 1;
+    this.#whitespace();
+  }
+
+  #scalar(first: number): void {
+    if (first === QUOTE) this.#string();
+    else if (first === MINUS || isDigit(first)) this.#number();
+    else {
+      const word = ['true', 'false', 'null'].find((one) => this.#json.startsWith(one, this.#at));
+      if (word === undefined) throw notJson();
+      this.#at += word.length;
     }
   }
 
-  #string(start: number): number {
-    const end = endOfJsonString(this.#json, start);
-    const token = this.#json.slice(start, end);
-    this.byteLength += Buffer.byteLength(token);
-    if (!token.includes('\\')) return end;
-    const text = jsonStringText(token);
-    if (text.includes('\0')) this.fault = 'holds \\u0000, which PostgreSQL cannot store';
-    else if (!text.isWellFormed()) {
-      this.fault = 'holds half of a surrogate pair, which PostgreSQL cannot store';
+  #string(): void {
+    if (this.#next() !== QUOTE) throw notJson();
+    let at = this.#at + 1;
+    for (;;) {
+      const c = this.#json.charCodeAt(at);
+      if (c === QUOTE) break;
+      if (c === BACKSLASH) at = this.#escape(at);
+      else if (c >= SPACE) at += 1;
+      else throw notJson();
     }
-    return end;
+    this.#at = at + 1;
   }
 
-  #number(start: number): number {
-    let end = start + 1;
-    while (end < this.#json.length && /[0-9.eE+-]/.test(this.#json.charAt(end))) end += 1;
-    const [mantissa = '', exponentText = '0'] = this.#json.slice(start, end).split(/[eE]/);
-    const isNegative = mantissa.startsWith('-');
-    const [integer = '', fraction = ''] = mantissa.slice(Number(isNegative)).split('.');
-    const exponent = Number(exponentText);
-    const integerDigits = Math.max(1, integer.length + exponent);
-    const fractionDigits = Math.max(0, fraction.length - exponent);
+  /** @returns the position behind the escape at this one. */
+  #escape(at: number): number {
+    if (SIMPLE_ESCAPES.has(this.#json.charAt(at + 1))) return at + 2;
+    const unit = this.#escapedUnit(at);
+    if (unit === 0) throw new PayloadFault('holds \\u0000, which PostgreSQL cannot store');
+    if (unit < 0xd800 || unit > 0xdfff) return at + 6;
+    const low = unit < 0xdc00 && this.#json.startsWith('\\u', at + 6) ? this.#escapedUnit(at + 6) : 0;
+    if (low < 0xdc00 || low > 0xdfff) {
+      throw new PayloadFault('holds half of a surrogate pair, which PostgreSQL cannot store');
+    }
+    return at + 12;
+  }
+
+  #escapedUnit(at: number): number {
+    const spelled = this.#json.slice(at, at + 6);
+    if (!/^\\u[0-9a-f]{4}$/i.test(spelled)) throw notJson();
+    return Number.parseInt(spelled.slice(2), 16);
+  }
+
+  #number(): void {
+    const start = this.#at;
+    const isNegative = this.#next() === MINUS;
+    if (isNegative) this.#at += 1;
+    const hasLeadingZero = this.#next() === ZERO;
+    const integer = this.#digits();
+    if (hasLeadingZero && integer > 1) throw notJson();
+    let fraction = 0;
+    if (this.#next() === POINT) {
+      this.#at += 1;
+      fraction = this.#digits();
+    }
+    let exponent = 0;
+    if ((this.#next() | 0x20) === LETTER_E) {
+      const exponentStart = this.#at + 1;
+      const sign = this.#json.charCodeAt(exponentStart);
+      this.#at = sign === PLUS || sign === MINUS ? exponentStart + 1 : exponentStart;
+      this.#digits();
+      exponent = Number(this.#json.slice(exponentStart, this.#at));
+    }
+    const integerDigits = Math.max(1, integer + exponent);
+    const fractionDigits = Math.max(0, fraction - exponent);
     if (integerDigits > MAX_INTEGER_DIGITS || fractionDigits > MAX_FRACTION_DIGITS) {
-      this.fault = 'holds a number with more digits than PostgreSQL can store';
+      throw new PayloadFault('holds a number with more digits than PostgreSQL can store');
     }
-    this.byteLength += Number(isNegative) + integerDigits + (fractionDigits && fractionDigits + 1);
-    return end;
+    const printed = Number(isNegative) + integerDigits + (fractionDigits && fractionDigits + 1);
+    this.#growth += printed - (this.#at - start);
+  }
+
+  /** @returns how many digits there were, one at least. */
+  #digits(): number {
+    let at = this.#at;
+    while (isDigit(this.#json.charCodeAt(at))) at += 1;
+    const count = at - this.#at;
+    if (count === 0) throw notJson();
+    this.#at = at;
+    return count;
   }
 }
 
-function isDigit(c: string): boolean {
-  return c >= '0' && c <= '9';
+function notJson(): PayloadFault {
+  return new PayloadFault('is not JSON text');
 }
 
-function endOfValue(json: string, start: number): number {
-  let depth = 0;
-  let at = start;
-  while (at < json.length) {
-    const c = json.charAt(at);
-    if (c === '"') {
-      at = endOfJsonString(json, at);
-      if (depth === 0) return at;
-      continue;
-    }
-    if (depth === 0 && (c === ',' || c === '}' || isJsonWhitespace(c))) return at;
-    if (c === '{' || c === '[') depth += 1;
-    else if (c === '}' || c === ']') {
-      depth -= 1;
-      if (depth === 0) return at + 1;
-    }
-    at += 1;
-  }
-  return at;
+function isDigit(code: number): boolean {
+  return code >= ZERO && code <= NINE;
 }

@@ -1,13 +1,11 @@
-/** Whether a character stands between the tokens of JSON (RFC 8259, section 2). */
-export function isJsonWhitespace(c: string): boolean {
-  return c === ' ' || c === '\n' || c === '\t' || c === '\r';
-}
-
-/** The position of the next character from `start` on that is no white space, or the end. */
+/** The position of the next character from `start` on that is no white space (RFC 8259, section 2), or the end. */
 export function skipJsonWhitespace(json: string, start: number): number {
   let at = start;
-  while (isJsonWhitespace(json.charAt(at))) at += 1;
-  return at;
+  for (;;) {
+    const c = json.charCodeAt(at);
+    if (c !== SPACE && c !== NEWLINE && c !== TAB && c !== RETURN) return at;
+    at += 1;
+  }
 }
 
 /** The position behind the string whose opening quote is at `start`; the end when it is not closed. */
@@ -25,5 +23,9 @@ export function jsonStringText(token: string): string {
   return token.includes('\\') ? String(JSON.parse(token)) : token.slice(1, -1);
 }
 
+const TAB = 0x09;
+const NEWLINE = 0x0a;
+const RETURN = 0x0d;
+const SPACE = 0x20;
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
