@@ -10,12 +10,15 @@ export function skipJsonWhitespace(json: string, start: number): number {
 
 /** The position behind the string whose opening quote is at `start`; the end when it is not closed. */
 export function endOfJsonString(json: string, start: number): number {
-  for (let at = start + 1; at < json.length; at++) {
-    const c = json.charCodeAt(at);
-    if (c === QUOTE) return at + 1;
-    if (c === BACKSLASH) at++;
-  }
-  return json.length;
+  let quote = json.indexOf('"', start + 1);
+  while (quote !== -1 && isEscaped(json, quote)) quote = json.indexOf('"', quote + 1);
+  return quote === -1 ? json.length : quote + 1;
+}
+
+function isEscaped(json: string, at: number): boolean {
+  let first = at;
+  while (json.charCodeAt(first - 1) === BACKSLASH) first -= 1;
+  return (at - first) % 2 === 1;
 }
 
 /** The text of a string as it is spelled, quotes included. */
@@ -27,5 +30,4 @@ const TAB = 0x09;
 const NEWLINE = 0x0a;
 const RETURN = 0x0d;
 const SPACE = 0x20;
-const QUOTE = 0x22;
 const BACKSLASH = 0x5c;

@@ -17,7 +17,7 @@ export function rewriteEventPayload(
 ): string {
   const mark = member(RESTORED_BY_KEY, JSON.stringify(restored.importOperationId));
   if (!payload.trimStart().startsWith('{')) return `{${member(PAYLOAD_KEY, payload)}, ${mark}}`;
-  const kept = [...membersOf(payload)].filter(({ key }) => key !== RESTORED_BY_KEY);
+  const kept = membersOf(payload).filter(({ key }) => key !== RESTORED_BY_KEY);
   const rewritten = kept.map((one) => member(one.key, restoredValue(payload, one, restored.versionIds)));
   return `{${[...rewritten, mark].join(', ')}}`;
 }
