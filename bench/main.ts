@@ -1,4 +1,5 @@
-import { mkdtemp, rm } from 'node:fs/promises';
+import { rmSync } from 'node:fs';
+import { chmod, mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { startBenchServer } from './databases.ts';
@@ -37,8 +38,12 @@ async function main(): Promise<void> {
 async function bench({ groups, quick }: Options): Promise<void> {
   const minutes = groups.reduce((sum, group) => sum + group.minutes[quick ? 'quick' : 'full'], 0);
   tell(`${groups.map(({ name }) => name).join(', ')}: about ${minutes} minutes on two cores`);
-  const directory = await mkdtemp(join(tmpdir(), 'state-archive-bench-'));
+  const directory = await ownTemporaryDirectory();
   const server = await startBenchServer();
+  // Behind the server's own listener, which ends it.
+  process.on('exit', () =>
+    rmSync(directory, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 }),
+  );
   try {
     print(`# Performance${quick ? ', a quick look' : ''}`);
     print(describeMachine(server));
@@ -57,8 +62,19 @@ async function bench({ groups, quick }: Options): Promise<void> {
     }
   } finally {
     await server.stop();
-    await rm(directory, { recursive: true, force: true });
   }
+}
+
+/** A directory for all that this run keeps on disk, its PostgreSQL's data included. */
+async function ownTemporaryDirectory(): Promise<string> {
+  const directory = await mkdtemp(join(tmpdir(), 'state-archive-bench-'));
+  // The account of PostgreSQL has to pass.
+  await chmod(directory, 0o711);
+  process.env.TMPDIR = directory;
+  process.on('exit', () =>
+    rmSync(directory, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 }),
+  );
+  return directory;
 }
 
 function print(text: string): void {

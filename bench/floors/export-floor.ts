@@ -50,7 +50,7 @@ export async function dumpFloor(serverVersion: string): Promise<ExportFloor> {
       how: '`pg_dump -Fc`',
       run: async ({ connectionString }, directory) => {
         const path = join(directory, 'floor.dump');
-        const dump = ['pg_dump', '-Fc', '--data-only', '--schema=public', '-f', path] as const;
+        const dump = ['pg_dump', '-Fc', '--schema=public', '-f', path] as const;
         return timed(path, () => runOnDatabase(connectionString, dump));
       },
     };
