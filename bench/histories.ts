@@ -13,6 +13,8 @@ export interface HistoryArchive {
   readonly sizeBytes: number;
   /** Of all raw states together. */
   readonly rawBytes: number;
+  /** How long it took to make, in a new process. */
+  readonly exportSeconds: number;
 }
 
 /** The generated histories of one run: each is made once, when it is first needed. */
@@ -45,7 +47,7 @@ export class Histories {
   /** Gives back what a history takes on the disk; it is made anew when it is needed again. */
   async forget({ name }: HistoryShape): Promise<void> {
     const database = await this.#databases.get(name);
-    const archive = await this.#archives.get(name);
+    const archive = await this.#archives.get(name)?.catch(() => undefined);
     this.#databases.delete(name);
     this.#archives.delete(name);
     await database?.drop();
@@ -57,19 +59,25 @@ export class Histories {
     return this.#server.createDatabase('empty');
   }
 
-  /** An archive of the history, made by the service. */
+  /**
+   * An archive of the history, made by the service. What it fails with once it fails with again.
+   *
+   * @throws JobFailedError when the service does not export the history.
+   */
   archive(shape: HistoryShape): Promise<HistoryArchive> {
     return remembered(this.#archives, shape.name, async () => {
       const database = await this.copy(shape);
       const service = await startBenchService(database);
       try {
+        const began = performance.now();
         const { historyDigest, sizeBytes, save } = await exportArchive(service, shape.name);
+        const exportSeconds = (performance.now() - began) / 1000;
         const path = join(this.#directory, `${shape.name}.klstate`);
         await save(path);
         const [row] = await database.query<{ bytes: string }>(
           'select sum(octet_length(raw_state::text)) as bytes from public.state_versions',
         );
-        return { path, historyDigest, sizeBytes, rawBytes: Number(row?.bytes) };
+        return { path, historyDigest, sizeBytes, rawBytes: Number(row?.bytes), exportSeconds };
       } finally {
         await service.stop();
         await database.drop();

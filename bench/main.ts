@@ -50,15 +50,15 @@ async function bench({ groups, quick }: Options): Promise<void> {
     const histories = new Histories(server, directory);
     for (const group of groups) {
       const began = performance.now();
-      const tables = await group.run({
-        server,
-        histories,
-        directory,
-        quick,
-        tell: (what) => tell(`${group.name}: ${what}`),
-      });
-      for (const table of tables) print(markdown(table));
-      tell(`${group.name}: took ${((performance.now() - began) / 60_000).toFixed(1)} minutes`);
+      const sayOfGroup = (what: string) => tell(`${group.name}: ${what}`);
+      try {
+        const tables = await group.run({ server, histories, directory, quick, tell: sayOfGroup });
+        for (const table of tables) print(markdown(table));
+      } catch (error) {
+        print(`## ${group.name}\n\nfailed: ${error instanceof Error ? error.message : error}`);
+        process.exitCode = 1;
+      }
+      sayOfGroup(`took ${((performance.now() - began) / 60_000).toFixed(1)} minutes`);
     }
   } finally {
     await server.stop();
@@ -71,9 +71,6 @@ async function ownTemporaryDirectory(): Promise<string> {
   // The account of PostgreSQL has to pass.
   await chmod(directory, 0o711);
   process.env.TMPDIR = directory;
-  process.on('exit', () =>
-    rmSync(directory, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 }),
-  );
   return directory;
 }
 

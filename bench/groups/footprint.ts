@@ -72,12 +72,14 @@ export const footprint: Group = {
 
 async function measure(bench: Bench, job: Job): Promise<string[]> {
   const { histories } = bench;
-  const path = job.isThere ? '' : (await histories.archive(job.shape)).path;
+  const archive = async () => (job.isThere ? '' : (await histories.archive(job.shape)).path);
+  // Made before the service starts: the work for it is not the job's.
+  await archive().catch(() => {});
   const database = job.isThere ? await histories.copy(job.shape) : await histories.empty();
   const service = await startBenchService(database);
   const series = new Series();
   await service.watchEventLoop();
-  await series.time(() => job.run(service, path));
+  await series.time(async () => job.run(service, await archive()));
   const report = await service.report().catch(() => null);
   await service.stop();
   await database.drop();

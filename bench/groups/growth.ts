@@ -1,4 +1,3 @@
-import type { BenchDatabase } from '../databases.ts';
 import type { Bench, Group } from '../group.ts';
 import {
   changingHistory,
@@ -9,8 +8,8 @@ import {
 } from '../history/shape.ts';
 import { megabytes, type Table, verdict } from '../report.ts';
 import { Series } from '../series.ts';
-import { exportArchive, importArchive } from '../service/jobs.ts';
-import { type BenchService, startBenchService } from '../service/service.ts';
+import { importArchive } from '../service/jobs.ts';
+import { startBenchService } from '../service/service.ts';
 
 /** How much more a unit of the largest step may take than one of the step before. */
 const LINEAR = 1.25;
@@ -112,30 +111,20 @@ function isLinear(last: Step, before: Step | undefined): boolean {
   return before !== undefined && JOBS.every((job) => perUnit(last, job) <= LINEAR * perUnit(before, job));
 }
 
-async function timesOf(bench: Bench, shape: HistoryShape): Promise<Omit<Step, 'units'>> {
-  const { histories } = bench;
+async function timesOf({ histories }: Bench, shape: HistoryShape): Promise<Omit<Step, 'units'>> {
   const times = { export: new Series(), 'dry run': new Series(), import: new Series() };
-  const source = await histories.copy(shape);
-  await onService(source, (service) => times.export.time(() => exportArchive(service, shape.name)));
-  await source.drop();
-  const { path, rawBytes } = await histories.archive(shape);
+  await times.export.time(async () => (await histories.archive(shape)).exportSeconds);
   const target = await histories.empty();
-  await onService(target, (service) =>
-    times['dry run'].time(() => importArchive(service, path, { name: shape.name, dryRun: true })),
-  );
-  await onService(target, (service) =>
-    times.import.time(() => importArchive(service, path, { name: shape.name })),
-  );
+  for (const job of ['dry run', 'import'] as const) {
+    const service = await startBenchService(target);
+    await times[job].time(async () => {
+      const { path } = await histories.archive(shape);
+      await importArchive(service, path, { name: shape.name, dryRun: job === 'dry run' });
+    });
+    await service.stop();
+  }
   await target.drop();
+  const { rawBytes } = await histories.archive(shape).catch(() => ({ rawBytes: Number.NaN }));
   await histories.forget(shape);
   return { times, rawBytes };
-}
-
-async function onService(
-  database: BenchDatabase,
-  work: (service: BenchService) => Promise<void>,
-): Promise<void> {
-  const service = await startBenchService(database);
-  await work(service);
-  await service.stop();
 }
