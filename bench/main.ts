@@ -45,7 +45,7 @@ async function bench({ groups, quick }: Options): Promise<void> {
     rmSync(directory, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 }),
   );
   try {
-    print(`# Performance${quick ? ', a quick look' : ''}`);
+    print(`## Results${quick ? ', a quick look' : ''}`);
     print(describeMachine(server));
     const histories = new Histories(server, directory);
     for (const group of groups) {
@@ -55,7 +55,7 @@ async function bench({ groups, quick }: Options): Promise<void> {
         const tables = await group.run({ server, histories, directory, quick, tell: sayOfGroup });
         for (const table of tables) print(markdown(table));
       } catch (error) {
-        print(`## ${group.name}\n\nfailed: ${error instanceof Error ? error.message : error}`);
+        print(`### ${group.name}\n\nfailed: ${error instanceof Error ? error.message : error}`);
         process.exitCode = 1;
       }
       sayOfGroup(`took ${((performance.now() - began) / 60_000).toFixed(1)} minutes`);

@@ -11,7 +11,7 @@ export interface Table {
 export function markdown({ title, head, rows, notes = [] }: Table): string {
   const line = (cells: readonly string[]) => `| ${cells.map(cell).join(' | ')} |`;
   const table = [line(head), `|${'---|'.repeat(head.length)}`, ...rows.map(line)].join('\n');
-  return [`## ${title}`, table, ...notes].join('\n\n');
+  return [`### ${title}`, table, ...notes].join('\n\n');
 }
 
 function cell(text: string): string {

@@ -28,6 +28,7 @@ async function exportRatios(bench: Bench, shape: HistoryShape, repetitions: numb
   const warm = new Series();
   const dump = new Series();
   const bytes = { archive: Number.NaN, dump: Number.NaN };
+  let temporaryFiles = 0;
   for (let repetition = 1; repetition <= repetitions; repetition += 1) {
     bench.tell(`exports, ${repetition} of ${repetitions}`);
     const database = await bench.histories.copy(shape);
@@ -38,6 +39,7 @@ async function exportRatios(bench: Bench, shape: HistoryShape, repetitions: numb
     });
     await warm.time(() => exportArchive(service, shape.name));
     await service.stop();
+    temporaryFiles += await temporaryFilesOf(database);
     await dump.time(async () => {
       const measured = await dumped.run(database, bench.directory);
       bytes.dump = measured.bytes;
@@ -68,9 +70,18 @@ async function exportRatios(bench: Bench, shape: HistoryShape, repetitions: numb
         '≥ 70 ×',
         verdict(smaller >= 70),
       ],
+      ['temporary files of the server', String(temporaryFiles), '', 'none', verdict(temporaryFiles === 0)],
     ],
     notes: [`The floor: ${copied.how}. The dump: ${dumped.how}.`],
   };
+}
+
+/** How many files sorts and the like have needed in a database, as its sessions told when they ended. */
+async function temporaryFilesOf(database: BenchDatabase): Promise<number> {
+  const [row] = await database.query<{ files: string }>(
+    'select temp_files as files from pg_stat_database where datname = current_database()',
+  );
+  return Number(row?.files);
 }
 
 async function importRatios(bench: Bench, shape: HistoryShape, repetitions: number): Promise<Table> {
