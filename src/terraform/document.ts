@@ -244,6 +244,27 @@ export class StateDocument {
     return rows;
   }
 
+  /** How many resource instances there are, deposed ones included. */
+  get instanceCount(): number {
+    const { resources, resourceCount } = this.index;
+    let count = 0;
+    for (let resource = 0; resource < resourceCount; resource++)
+      count += resources.get(resource, RESOURCE.count);
+    return count;
+  }
+
+  /** Whether {@link rows} are all rows of the index in their order, as they are unless a list is given twice. */
+  get hasRowsInOrder(): boolean {
+    const { resources, resourceCount, instances } = this.index;
+    let next = 0;
+    for (let resource = 0; resource < resourceCount; resource++) {
+      const count = resources.get(resource, RESOURCE.count);
+      if (count > 0 && resources.get(resource, RESOURCE.first) !== next) return false;
+      next += count;
+    }
+    return next === instances.length;
+  }
+
   /** How many instances of managed resources there are, deposed ones included: what Kilolock's quotas count. */
   get managedInstances(): number {
     const { resources, resourceCount } = this.index;

@@ -4,7 +4,7 @@ import {
   type StateDocument,
   type StateDocumentLimits,
 } from './document.ts';
-import { type AttributeLayout, Projection, type ResourceSummary, Summariser } from './projection.ts';
+import { type AttributeLayout, type Projection, Projector } from './projection.ts';
 import { INSTANCE } from './state-index.ts';
 
 /** One version of a state, read. */
@@ -26,12 +26,12 @@ export interface StateVersion {
  */
 export class StateHistoryReader {
   readonly #limits: StateDocumentLimits;
-  readonly #summariser: Summariser;
-  #former: { readonly document: StateDocument; readonly summaries: readonly ResourceSummary[] } | null = null;
+  readonly #projector: Projector;
+  #former: Projection | null = null;
 
   constructor(layout: AttributeLayout, limits: StateDocumentLimits = DEFAULT_STATE_DOCUMENT_LIMITS) {
     this.#limits = limits;
-    this.#summariser = new Summariser(layout);
+    this.#projector = new Projector(layout);
   }
 
   /**
@@ -45,15 +45,13 @@ export class StateHistoryReader {
     const former = this.#former;
     this.#former = null;
     const document = readStateDocument(bytes, this.#limits, former?.document);
-    const summaries = this.#summariser.summarise(document, former?.summaries ?? []);
-    this.#former = { document, summaries };
-    let instances = 0;
+    const projection = this.#projector.project(document, former);
+    this.#former = projection;
     let reusedInstances = 0;
     for (const row of document.rows()) {
-      instances += 1;
       if (document.index.instances.get(row, INSTANCE.from) !== 0) reusedInstances += 1;
     }
-    return { document, projection: new Projection(document, summaries), instances, reusedInstances };
+    return { document, projection, instances: document.instanceCount, reusedInstances };
   }
 
   /** The next document is read as if it were the first: the bytes of the one before may change from now on. */

@@ -1,4 +1,4 @@
-const INITIAL_ROWS = 64;
+const MIN_ROWS = 64;
 
 /** Rows of positions in a document, a few integers each, kept outside the JavaScript heap. */
 export class OffsetTable {
@@ -6,9 +6,10 @@ export class OffsetTable {
   #cells: Int32Array;
   #rows = 0;
 
-  constructor(width: number) {
+  /** @param rows how many there will be, as far as that can be known. */
+  constructor(width: number, rows = 0) {
     this.#width = width;
-    this.#cells = new Int32Array(INITIAL_ROWS * width);
+    this.#cells = new Int32Array(Math.max(rows, MIN_ROWS) * width);
   }
 
   /** The number of rows. */

@@ -44,44 +44,39 @@ export interface ResourcesByAddress<Resource extends ResourceSummary = ResourceS
  * current one, as it does in Kilolock (data model 3.1).
  */
 export class Projection implements ResourcesByAddress {
+  readonly document: StateDocument;
+  /** By the rows of the document's index. */
+  readonly summaries: readonly ResourceSummary[];
   /** The addresses that have a deposed object, each once. */
   readonly deposedAddresses: readonly string[];
   /** The addresses among those that have no current object. */
   readonly deposedAlone: ReadonlySet<string>;
   /** The addresses that several instances have that are not deposed, each once. */
   readonly repeatedAddresses: readonly string[];
-  readonly #document: StateDocument;
-  readonly #summaries: readonly ResourceSummary[];
   /** The instances that count, as rows of the document's index. */
-  readonly #rows = new Map<string, number>();
+  readonly #rows: ReadonlyMap<string, number>;
 
-  /** @param summaries by the rows of the document's index; instances without one are left out. */
-  constructor(document: StateDocument, summaries: readonly ResourceSummary[]) {
-    this.#document = document;
-    this.#summaries = summaries;
-    const { instances } = document.index;
-    const isDeposed = (row: number) => instances.get(row, INSTANCE.deposed) !== 0;
+  /**
+   * @param summaries by the rows of the document's index; instances without one are left out.
+   * @param former the projection of the version before; most versions have the same addresses.
+   */
+  constructor(document: StateDocument, summaries: readonly ResourceSummary[], former: Projection | null) {
+    this.document = document;
+    this.summaries = summaries;
+    this.#rows = former !== null && this.#hasAddressesOf(former) ? former.#rows : this.#rowsByAddress();
+    const shared = this.#sharedAddresses();
     const deposed = new Set<string>();
-    const repeated = new Set<string>();
-    /** Of the addresses that came up more than once, those that a current object has. */
     const current = new Set<string>();
-    for (const row of document.rows()) {
-      const address = summaries[row]?.address;
-      if (address === undefined) continue;
-      const earlier = this.#rows.get(address);
-      if (earlier !== undefined) {
-        if (!isDeposed(earlier)) current.add(address);
-        if (!isDeposed(row) && current.has(address)) repeated.add(address);
-      }
-      this.#rows.set(address, row);
-      if (isDeposed(row)) deposed.add(address);
+    const repeated = new Set<string>();
+    for (const row of shared.size > 0 ? document.rows() : []) {
+      const address = summaries[row]?.address ?? '';
+      if (!shared.has(address)) continue;
+      if (this.#isDeposed(row)) deposed.add(address);
+      else if (current.has(address)) repeated.add(address);
+      else current.add(address);
     }
     this.deposedAddresses = [...deposed];
-    this.deposedAlone = new Set(
-      this.deposedAddresses.filter(
-        (address) => !current.has(address) && isDeposed(this.#rows.get(address) ?? -1),
-      ),
-    );
+    this.deposedAlone = new Set(this.deposedAddresses.filter((address) => !current.has(address)));
     this.repeatedAddresses = [...repeated];
   }
 
@@ -96,7 +91,7 @@ export class Projection implements ResourcesByAddress {
 
   get(address: string): ResourceSummary | undefined {
     const row = this.#rows.get(address);
-    return row === undefined ? undefined : this.#summaries[row];
+    return row === undefined ? undefined : this.summaries[row];
   }
 
   *[Symbol.iterator](): Generator<[address: string, resource: ResourceSummary]> {
@@ -116,11 +111,47 @@ export class Projection implements ResourcesByAddress {
 
   #rowAt(row: number): ProjectedResource {
     const { attributesHash } = this.#summaryAt(row);
-    return { ...withDependencies(this.#document.instanceAt(row)), attributesHash };
+    return { ...withDependencies(this.document.instanceAt(row)), attributesHash };
   }
 
   #summaryAt(row: number): ResourceSummary {
-    return present(this.#summaries[row], 'only instances with a summary have a row');
+    return present(this.summaries[row], 'only instances with a summary have a row');
+  }
+
+  #isDeposed(row: number): boolean {
+    return this.document.index.instances.get(row, INSTANCE.deposed) !== 0;
+  }
+
+  #rowsByAddress(): Map<string, number> {
+    const rows = new Map<string, number>();
+    for (const row of this.document.rows()) {
+      const summary = this.summaries[row];
+      if (summary !== undefined) rows.set(summary.address, row);
+    }
+    return rows;
+  }
+
+  /** Whether the same addresses stand at the same rows. */
+  #hasAddressesOf(former: Projection): boolean {
+    return (
+      this.summaries.length === former.summaries.length &&
+      this.document.hasRowsInOrder &&
+      former.document.hasRowsInOrder &&
+      this.summaries.every(({ address }, row) => address === former.summaries[row]?.address)
+    );
+  }
+
+  /** The addresses that more than one instance may have: those of deposed instances, and of those that do not count. */
+  #sharedAddresses(): Set<string> {
+    const shared = new Set<string>();
+    const hasHidden = this.#rows.size < this.document.instanceCount;
+    for (const row of this.document.rows()) {
+      if (!hasHidden && !this.#isDeposed(row)) continue;
+      const address = this.summaries[row]?.address;
+      if (address === undefined) continue;
+      if (this.#isDeposed(row) || this.#rows.get(address) !== row) shared.add(address);
+    }
+    return shared;
   }
 }
 
@@ -130,11 +161,11 @@ export function projectResources(
   layout: AttributeLayout,
   wanted?: { has(address: string): boolean },
 ): Projection {
-  return new Projection(document, new Summariser(layout).summarise(document, [], wanted));
+  return new Projector(layout).project(document, null, wanted);
 }
 
-/** Makes the summaries of the instances of documents. One object serves any number of them. */
-export class Summariser {
+/** Projects documents. One object serves any number of them. */
+export class Projector {
   readonly #hash: (fields: HashedResource) => string;
 
   constructor(layout: AttributeLayout) {
@@ -146,19 +177,18 @@ export class Summariser {
   }
 
   /**
-   * @param former the summaries of the document that `document` was read after.
-   * @param wanted the addresses to summarise; all of them when absent.
-   * @returns the summaries by the rows of the document's index.
+   * @param former the projection of the document that `document` was read after; null: it was read alone.
+   * @param wanted the addresses to project; all of them when absent.
    */
-  summarise(
+  project(
     document: StateDocument,
-    former: readonly ResourceSummary[],
+    former: Projection | null,
     wanted?: { has(address: string): boolean },
-  ): ResourceSummary[] {
+  ): Projection {
     const { instances } = document.index;
     const summaries = new Array<ResourceSummary>(instances.length);
     for (const row of document.rows()) {
-      const known = former[instances.get(row, INSTANCE.from) - 1];
+      const known = former?.summaries[instances.get(row, INSTANCE.from) - 1];
       if (known !== undefined) summaries[row] = known;
       else {
         const instance = document.instanceAt(row);
@@ -167,7 +197,7 @@ export class Summariser {
         summaries[row] = { address, attributesHash: this.#hash(withDependencies(instance)), schemaVersion };
       }
     }
-    return summaries;
+    return new Projection(document, summaries, former);
   }
 }
 

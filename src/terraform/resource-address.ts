@@ -53,7 +53,8 @@ export function resourceAddress(
   index: ResourceIndex,
 ): string {
   const module = modulePath === '' ? '' : `${modulePath}.`;
-  return `${module}${mode === 'data' ? 'data.' : ''}${type}.${name}${indexSuffix(index)}`;
+  // Joined, because the runtime keeps the parts of a text that was added up, and an address is kept for long.
+  return [module, mode === 'data' ? 'data.' : '', type, '.', name, indexSuffix(index)].join('');
 }
 
 function indexSuffix({ kind, value }: ResourceIndex): string {

@@ -198,8 +198,8 @@ class StateIndexer {
   readonly #formerResources: Predecessors;
   readonly #formerInstances: Predecessors;
   readonly #outputs = new OffsetTable(OUTPUT.width);
-  readonly #resources = new OffsetTable(RESOURCE.width);
-  readonly #instances = new OffsetTable(INSTANCE.width);
+  readonly #resources: OffsetTable;
+  readonly #instances: OffsetTable;
   readonly #earlierDependencies = new Map<number, number[]>();
   /** Start of the value that counts, by root key. */
   readonly #root = new Map<string, number>();
@@ -218,6 +218,8 @@ class StateIndexer {
     this.#scanner = new JsonScanner(bytes, limits);
     this.#former = former;
     const { resources, resourceCount, instances } = former.index;
+    this.#resources = new OffsetTable(RESOURCE.width, resources.length);
+    this.#instances = new OffsetTable(INSTANCE.width, instances.length);
     this.#formerResources = new Predecessors(resources, resourceCount, RESOURCE.identity);
     this.#formerInstances = new Predecessors(instances, 0, INSTANCE.identity);
   }
@@ -511,7 +513,6 @@ class StateIndexer {
         const found = former.find(this.#identifyInstance(row));
         if (found !== next && this.#repeatsInstance(found, at)) {
           this.#rewind(before);
-          this.#earlierDependencies.delete(row);
           return ~this.#takeOverInstance(row, found, at);
         }
       }
