@@ -2,6 +2,7 @@ import {
   CLOSE_BRACE,
   CLOSE_BRACKET,
   COLON,
+  COMMA,
   endOfScalar,
   endOfString,
   OPEN_BRACE,
@@ -14,18 +15,26 @@ import { OffsetTable } from './offset-table.ts';
 
 const START = 0;
 const END = 1;
+/** Containers of so many bytes are walked again: there can be many, and few inside one another. */
+const SHORT = 64;
 
 /**
  * Where the objects and arrays inside a JSON value end, for those that are values of members. One pass
- * finds them all, so that stepping over a member never walks its inside again.
+ * finds them all, so that stepping over a member never walks a long inside again.
  */
 export class ContainerIndex {
   readonly #table = new OffsetTable(2);
   #depth = 0;
+  #totalDepth = 0;
 
   /** How many objects and arrays were open at once, at most, in the text last read. */
   get depth(): number {
     return this.#depth;
+  }
+
+  /** The depths at which its commas and brackets stand, added up: what each costs when it has a line of its own. */
+  get totalDepth(): number {
+    return this.#totalDepth;
   }
 
   /** Finds them in `json`, known to be JSON, and forgets those of the text before. */
@@ -33,6 +42,7 @@ export class ContainerIndex {
     const table = this.#table;
     table.truncate(0);
     this.#depth = 0;
+    this.#totalDepth = 0;
     const open: number[] = [];
     let isValue = false;
     let p = 0;
@@ -50,14 +60,23 @@ export class ContainerIndex {
             open.push(row);
           } else open.push(-1);
           if (open.length > this.#depth) this.#depth = open.length;
+          this.#totalDepth += open.length;
           isValue = false;
           break;
         case CLOSE_BRACE:
         case CLOSE_BRACKET: {
           const row = open.pop() ?? -1;
-          if (row !== -1) table.set(row, END, p + 1);
+          this.#totalDepth += open.length;
+          if (row === -1) break;
+          // What stands inside a short one is shorter still, and has gone before.
+          if (p - table.get(row, START) < SHORT) table.truncate(row);
+          else table.set(row, END, p + 1);
           break;
         }
+        case COMMA:
+          this.#totalDepth += open.length;
+          isValue = false;
+          break;
         case COLON:
           p = skipWhitespace(json, p + 1);
           isValue = true;
@@ -80,6 +99,23 @@ export class ContainerIndex {
       if (table.get(middle, START) < at) low = middle + 1;
       else high = middle;
     }
-    return table.get(low, END);
+    return table.get(low, START) === at ? table.get(low, END) : endOfContainer(json, at);
   }
+}
+
+/** The position after the object or array at `at`, in text already known to be JSON. */
+function endOfContainer(json: Buffer, at: number): number {
+  let open = 0;
+  let p = at;
+  do {
+    const c = json[p];
+    if (c === QUOTE) {
+      p = endOfString(json, p);
+      continue;
+    }
+    if (opensContainer(c)) open += 1;
+    else if (c === CLOSE_BRACE || c === CLOSE_BRACKET) open -= 1;
+    p += 1;
+  } while (open > 0);
+  return p;
 }

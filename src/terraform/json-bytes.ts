@@ -91,3 +91,23 @@ export function endOfEscape(bytes: Buffer, at: number): number {
   const isSurrogate = ((bytes[at + 2] ?? 0) | 0x20) === 0x64 && hexDigit(bytes[at + 3] ?? 0) >= 8;
   return isSurrogate ? at + 12 : at + 6;
 }
+
+/** What the letters of the short escapes stand for; the other three stand for themselves. */
+const SHORT_ESCAPES = new Map(
+  [...'bfnrt'].map((letter, i) => [letter.charCodeAt(0), '\b\f\n\r\t'.charCodeAt(i)]),
+);
+
+/** The character that this escape stands for. */
+export function escapedCodePoint(bytes: Buffer, at: number): number {
+  const letter = bytes[at + 1] ?? BACKSLASH;
+  if (letter !== LETTER_U) return SHORT_ESCAPES.get(letter) ?? letter;
+  const unit = codeUnit(bytes, at + 2);
+  if (endOfEscape(bytes, at) === at + 6) return unit;
+  return 0x10000 + ((unit & 0x3ff) << 10) + (codeUnit(bytes, at + 8) & 0x3ff);
+}
+
+function codeUnit(bytes: Buffer, at: number): number {
+  let unit = 0;
+  for (let p = at; p < at + 4; p++) unit = unit * 16 + hexDigit(bytes[p] ?? 0);
+  return unit;
+}

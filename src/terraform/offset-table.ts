@@ -1,4 +1,5 @@
 const MIN_ROWS = 64;
+const KEPT_ROWS = 65_536;
 
 /** Rows of positions in a document, a few integers each, kept outside the JavaScript heap. */
 export class OffsetTable {
@@ -36,9 +37,15 @@ export class OffsetTable {
     for (let i = 0; i < width; i++) cells[row * width + i] = from[otherRow * width + i] ?? 0;
   }
 
-  /** Forgets the rows from `length` on. */
+  /** Sorts the rows from `first` on, in a table of one column; equal ones keep their order. */
+  sortFrom(first: number, compare: (a: number, b: number) => number): void {
+    this.#cells.subarray(first, this.#rows).sort(compare);
+  }
+
+  /** Forgets the rows from `length` on. An empty table gives back what a large one took. */
   truncate(length: number): void {
-    this.#cells.fill(0, length * this.#width, this.#rows * this.#width);
+    if (length === 0 && this.#rows > KEPT_ROWS) this.#cells = new Int32Array(MIN_ROWS * this.#width);
+    else this.#cells.fill(0, length * this.#width, this.#rows * this.#width);
     this.#rows = length;
   }
 

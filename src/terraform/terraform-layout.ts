@@ -7,21 +7,20 @@ import {
   CLOSE_BRACKET,
   COLON,
   COMMA,
-  decodeString,
   endOfEscape,
   endOfScalar,
-  endOfString,
+  escapedCodePoint,
   hasToken,
-  LETTER_U,
   LINE_FEED,
   OPEN_BRACE,
   OPEN_BRACKET,
+  opensContainer,
   QUOTE,
-  SOLIDUS,
   SPACE,
   skipWhitespace,
   startOfMemberValue,
 } from './json-bytes.ts';
+import { OffsetTable } from './offset-table.ts';
 import { PieceWriter } from './piece-writer.ts';
 
 const KEY_TYPE = Buffer.from('"type"');
@@ -34,13 +33,18 @@ const NOTHING = Buffer.alloc(0);
  * be thousands of times the text.
  */
 const MAX_LAID_OUT_DEPTH = 500;
+/**
+ * A value whose indentation would be so many times its text is left as it is spelled, too: it would need lists of single
+ * digits inside forty others.
+ */
+const MAX_INDENTATION = 32;
 /** U+2028 and U+2029 are E2 80 A8 and E2 80 A9. */
 const LEAD_OF_U2028 = 0xe2;
+const LAST_OF_U2028 = 0xa8;
 
-/** What Go escapes although JSON does not ask for it, by the last byte of the character. */
-const ESCAPED: ReadonlyMap<number | undefined, Buffer> = new Map(
-  ['<', '>', '&', '\u2028', '\u2029'].map((character) => [Buffer.from(character).at(-1), spelled(character)]),
-);
+/** How Go spells each character of ASCII inside a string. */
+const ASCII = Array.from({ length: 0x80 }, (_, code) => spelled(String.fromCharCode(code)));
+const SEPARATORS = [spelled('\u2028'), spelled('\u2029')] as const;
 
 /** 1 for the bytes of a string that Go may spell in another way; all others are copied. */
 const SPECIAL = Uint8Array.from({ length: 256 }, (_, byte) =>
@@ -58,16 +62,19 @@ const SPECIAL = Uint8Array.from({ length: 256 }, (_, byte) =>
  *   expression under `type`, and a `value` that conforms to it. Inside it every type is known, so that no
  *   such wrapper occurs again.
  *
- * A value nested more than {@link MAX_LAID_OUT_DEPTH} deep is written as it is spelled.
+ * A value nested more than {@link MAX_LAID_OUT_DEPTH} deep, or with more than {@link MAX_INDENTATION} bytes of indentation a
+ * byte, is written as it is spelled.
  *
  * One object serves any number of values, one after the other; a value of any size costs one buffer.
  */
 export class TerraformLayout {
   readonly #containers = new ContainerIndex();
   readonly #out = new PieceWriter();
+  /** The keys of the objects that are open. */
+  readonly #keys = new OffsetTable(1);
   #json: Buffer = NOTHING;
-  /** How much of the value may still be read as type expressions. */
-  #typeBytes = 0;
+  /** How much of the value may still be read as type expressions and values of their types. */
+  #wrapperBytes = 0;
 
   /**
    * @param json - one value, known to be JSON in UTF-8.
@@ -76,12 +83,14 @@ export class TerraformLayout {
   render(json: Buffer, write: (piece: Buffer) => void): void {
     this.#json = json;
     this.#containers.read(json);
-    if (this.#containers.depth > MAX_LAID_OUT_DEPTH) {
+    const { depth, totalDepth } = this.#containers;
+    if (depth > MAX_LAID_OUT_DEPTH || 2 * totalDepth > MAX_INDENTATION * json.length) {
       write(json);
       return;
     }
     // Once, if each wrapper is one. What only looks like wrappers inside one another would be read again for each.
-    this.#typeBytes = 2 * json.length;
+    this.#wrapperBytes = 2 * json.length;
+    this.#keys.truncate(0);
     this.#out.begin(write);
     this.#value(skipWhitespace(json, 0), DEPTH, true);
     this.#out.end();
@@ -126,64 +135,70 @@ export class TerraformLayout {
 
   #object(at: number, depth: number, wrappers: boolean): number {
     const json = this.#json;
-    const keys: number[] = [];
+    const keys = this.#keys;
+    const first = keys.length;
     let p = skipWhitespace(json, at + 1);
     while (json[p] !== CLOSE_BRACE) {
-      keys.push(p);
+      keys.set(keys.add(), 0, p);
       p = skipWhitespace(json, this.#containers.endOf(json, startOfMemberValue(json, p)));
       if (json[p] === COMMA) p = skipWhitespace(json, p + 1);
     }
-    const wrapper = wrappers ? this.#dynamicWrapper(keys) : null;
-    const members = wrapper ?? this.#sorted(keys);
+    const end = keys.length;
+    const isWrapper = wrappers && this.#arrangeWrapper(first);
+    const hasDuplicates = !isWrapper && this.#sort(first);
     this.#out.byte(OPEN_BRACE);
-    let isFirst = true;
-    for (const key of members) {
-      if (!isFirst) this.#out.byte(COMMA);
-      isFirst = false;
+    for (let i = first; i < end; i++) {
+      const key = keys.get(i, 0);
+      // Of equal keys the last counts.
+      if (hasDuplicates && i + 1 < end && compareKeys(json, key, keys.get(i + 1, 0)) === 0) continue;
       this.#newLine(depth + 1);
       this.#string(key);
       this.#out.byte(COLON);
       this.#out.byte(SPACE);
-      this.#value(startOfMemberValue(this.#json, key), depth + 1, wrappers && wrapper === null);
+      this.#value(startOfMemberValue(json, key), depth + 1, wrappers && !isWrapper);
+      if (i + 1 < end) this.#out.byte(COMMA);
     }
-    if (!isFirst) this.#newLine(depth);
+    if (end > first) this.#newLine(depth);
     this.#out.byte(CLOSE_BRACE);
+    keys.truncate(first);
     return p + 1;
   }
 
-  /** The two keys in the order a dynamically typed value has them, or null if this is none. */
-  #dynamicWrapper(keys: readonly number[]): number[] | null {
-    const [first, second] = keys;
-    if (keys.length !== 2 || first === undefined || second === undefined) return null;
-    const [type, value] = hasToken(this.#json, first, KEY_TYPE) ? [first, second] : [second, first];
-    if (!hasToken(this.#json, type, KEY_TYPE) || !hasToken(this.#json, value, KEY_VALUE)) return null;
-    const typeStart = startOfMemberValue(this.#json, type);
-    const typeEnd = this.#containers.endOf(this.#json, typeStart);
-    this.#typeBytes -= typeEnd - typeStart;
-    const expression = this.#typeBytes < 0 ? null : readCtyType(this.#json, typeStart, typeEnd);
-    if (
-      expression === null ||
-      endIfConforming(this.#json, startOfMemberValue(this.#json, value), expression) === -1
-    ) {
-      return null;
+  /** Whether the keys from `first` on are those of a dynamically typed value; puts them in the order it has them. */
+  #arrangeWrapper(first: number): boolean {
+    const json = this.#json;
+    const keys = this.#keys;
+    if (keys.length - first !== 2) return false;
+    const isTypeFirst = hasToken(json, keys.get(first, 0), KEY_TYPE);
+    const type = keys.get(isTypeFirst ? first : first + 1, 0);
+    const value = keys.get(isTypeFirst ? first + 1 : first, 0);
+    if (!hasToken(json, type, KEY_TYPE) || !hasToken(json, value, KEY_VALUE)) return false;
+    const typeStart = startOfMemberValue(json, type);
+    const typeEnd = this.#containers.endOf(json, typeStart);
+    this.#wrapperBytes -= typeEnd - typeStart;
+    const expression = this.#wrapperBytes < 0 ? null : readCtyType(json, typeStart, typeEnd);
+    if (expression === null) return false;
+    const valueStart = startOfMemberValue(json, value);
+    if (opensContainer(json[valueStart])) {
+      this.#wrapperBytes -= this.#containers.endOf(json, valueStart) - valueStart;
+      if (this.#wrapperBytes < 0) return false;
     }
-    return [value, type];
+    if (endIfConforming(json, valueStart, expression) === -1) return false;
+    keys.set(first, 0, value);
+    keys.set(first + 1, 0, type);
+    return true;
   }
 
-  /** The keys in the order of their bytes; of equal ones, the last. */
-  #sorted(keys: number[]): number[] {
+  /** Sorts the keys from `first` on by their bytes; returns whether some are equal, which keep their order. */
+  #sort(first: number): boolean {
+    const json = this.#json;
     let hasDuplicates = false;
-    keys.sort((a, b) => {
-      const order = compareKeys(this.#json, a, b);
-      if (order !== 0) return order;
-      hasDuplicates = true;
-      return a - b;
+    this.#keys.sortFrom(first, (a, b) => {
+      const order = compareKeys(json, a, b);
+      if (order === 0) hasDuplicates = true;
+      return order;
     });
-    if (!hasDuplicates) return keys;
-    return keys.filter((key, i) => {
-      const next = keys[i + 1];
-      return next === undefined || compareKeys(this.#json, key, next) !== 0;
-    });
+    return hasDuplicates;
   }
 
   #string(at: number): number {
@@ -205,30 +220,30 @@ export class TerraformLayout {
 
   /** Writes the character at `at`, which Go may spell in another way, and returns the position after it. */
   #special(at: number, c: number): number {
-    if (c === BACKSLASH) return this.#escape(at);
-    const end = c === LEAD_OF_U2028 ? endOfSeparator(this.#json, at) : at + 1;
-    const escaped = ESCAPED.get(this.#json[end - 1]);
-    if (escaped === undefined) {
+    const json = this.#json;
+    if (c === LEAD_OF_U2028) {
+      const last = (json[at + 2] ?? 0) - LAST_OF_U2028;
+      if (json[at + 1] === 0x80 && (last === 0 || last === 1)) {
+        this.#out.copy(SEPARATORS[last], 0, SEPARATORS[last].length);
+        return at + 3;
+      }
       // The lead of some other character, whose rest is copied as it comes.
       this.#out.byte(c);
       return at + 1;
     }
-    this.#out.copy(escaped, 0, escaped.length);
-    return end;
+    if (c !== BACKSLASH) {
+      this.#character(c);
+      return at + 1;
+    }
+    this.#character(escapedCodePoint(json, at));
+    return endOfEscape(json, at);
   }
 
-  #escape(at: number): number {
-    const json = this.#json;
-    const letter = json[at + 1];
-    if (letter !== LETTER_U) {
-      this.#out.copy(json, letter === SOLIDUS ? at + 1 : at, at + 2);
-      return at + 2;
-    }
-    const end = endOfEscape(json, at);
-    const character: unknown = JSON.parse(`"${json.toString('latin1', at, end)}"`);
-    const escaped = spelled(String(character));
-    this.#out.copy(escaped, 0, escaped.length);
-    return end;
+  #character(codePoint: number): void {
+    const separator = codePoint - 0x2028;
+    const escaped = separator === 0 || separator === 1 ? SEPARATORS[separator] : ASCII[codePoint];
+    const character = escaped ?? Buffer.from(String.fromCodePoint(codePoint));
+    this.#out.copy(character, 0, character.length);
   }
 
   #newLine(depth: number): void {
@@ -237,27 +252,41 @@ export class TerraformLayout {
   }
 }
 
-/** The position after U+2028 or U+2029 at `at`, or after its first byte if another character stands there. */
-function endOfSeparator(json: Buffer, at: number): number {
-  const last = json[at + 2];
-  return json[at + 1] === 0x80 && (last === 0xa8 || last === 0xa9) ? at + 3 : at + 1;
-}
-
-/** Compares the keys at two positions by the bytes of their decoded UTF-8. */
+/** Compares the keys at two positions by the bytes of their UTF-8, which is how their characters are ordered, too. */
 function compareKeys(json: Buffer, a: number, b: number): number {
-  for (let i = 1; ; i++) {
-    const x = json[a + i];
-    const y = json[b + i];
-    if (x === BACKSLASH || y === BACKSLASH) {
-      return Buffer.compare(decodedKey(json, a), decodedKey(json, b));
-    }
+  let p = a + 1;
+  let q = b + 1;
+  for (;;) {
+    const x = json[p] ?? QUOTE;
+    const y = json[q] ?? QUOTE;
     if (x === QUOTE || y === QUOTE) return Number(x !== QUOTE) - Number(y !== QUOTE);
-    if (x !== y) return (x ?? 0) - (y ?? 0);
+    if (x !== BACKSLASH && y !== BACKSLASH) {
+      if (x !== y) return x - y;
+      p += 1;
+      q += 1;
+      continue;
+    }
+    const order = codePointAt(json, p) - codePointAt(json, q);
+    if (order !== 0) return order;
+    p = endOfCharacter(json, p);
+    q = endOfCharacter(json, q);
   }
 }
 
-function decodedKey(json: Buffer, at: number): Buffer {
-  return Buffer.from(decodeString(json, at, endOfString(json, at)));
+function codePointAt(json: Buffer, at: number): number {
+  const c = json[at] ?? 0;
+  if (c === BACKSLASH) return escapedCodePoint(json, at);
+  if (c < 0x80) return c;
+  let codePoint = c < 0xe0 ? c & 0x1f : c < 0xf0 ? c & 0x0f : c & 0x07;
+  for (let p = at + 1; p < endOfCharacter(json, at); p++)
+    codePoint = (codePoint << 6) | ((json[p] ?? 0) & 0x3f);
+  return codePoint;
+}
+
+function endOfCharacter(json: Buffer, at: number): number {
+  const c = json[at] ?? 0;
+  if (c === BACKSLASH) return endOfEscape(json, at);
+  return at + (c < 0x80 ? 1 : c < 0xe0 ? 2 : c < 0xf0 ? 3 : 4);
 }
 
 /** A character as Go writes it inside a string. */

@@ -200,7 +200,7 @@ describe('the layout of Terraform', () => {
 
   test('reads what only looks like wrappers inside one another at most twice, and finds real ones beside them', () => {
     let text = '"string"';
-    for (let depth = 0; depth < 200; depth++) text = `{"type": ["list", ${text}], "value": 1}`;
+    for (let depth = 0; depth < 60; depth++) text = `{"type": ["list", ${text}], "value": 1}`;
     const parse = jest.spyOn(JSON, 'parse');
     const rendered = render(`[${'{"type": "string", "value": "x"}, '.repeat(3)}${text}]`);
     const bytes = parse.mock.calls.reduce((sum, [json]) => sum + json.length, 0);
