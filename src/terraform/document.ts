@@ -11,7 +11,12 @@ import {
   skipWhitespace,
 } from './json-bytes.ts';
 import { jsonPathAt } from './json-path.ts';
-import { DEFAULT_STATE_DOCUMENT_LIMITS, MAX_INDEX_KEY_BYTES, type StateDocumentLimits } from './limits.ts';
+import {
+  DEFAULT_STATE_DOCUMENT_LIMITS,
+  MAX_INDEX_KEY_BYTES,
+  MAX_REPEATED_BYTES,
+  type StateDocumentLimits,
+} from './limits.ts';
 import {
   type IndexKind,
   integerAt,
@@ -154,19 +159,26 @@ export class StateDocument {
    */
   checkInstances(): void {
     const { resources, resourceCount, instances } = this.index;
-    /** The instances that no row could hold, by their row in the index. */
-    const unfit = new Map<number, () => UnsupportedStateDocumentError>();
+    /** The rows of the index whose instances no row of the database could hold. */
+    const unfit = new Set<number>();
+    let repeatedBytes = 0;
     for (let resource = 0; resource < resourceCount; resource++) {
-      if (resources.get(resource, RESOURCE.from) !== 0) continue;
       const first = resources.get(resource, RESOURCE.first);
       const count = resources.get(resource, RESOURCE.count);
-      const badMode = count === 0 ? null : this.#checkMode(resource);
+      if (count > 1) repeatedBytes += (count - 1) * this.#sharedBytes(resource);
+      if (repeatedBytes > MAX_REPEATED_BYTES) {
+        throw new UnsupportedStateDocumentError(
+          `$.resources[${resource}]`,
+          `the rows of the instances would repeat more than ${MAX_REPEATED_BYTES} bytes of what their resources say`,
+        );
+      }
+      if (resources.get(resource, RESOURCE.from) !== 0) continue;
+      const hasMode = count === 0 || this.#hasMode(resource);
       for (let row = first; row < first + count; row++) {
-        if (badMode === null && instances.get(row, INSTANCE.from) !== 0) continue;
+        if (hasMode && instances.get(row, INSTANCE.from) !== 0) continue;
         this.#checkIndexKey(row);
-        const problem = badMode ?? this.#checkSchemaVersion(row);
-        if (problem === null) continue;
-        unfit.set(row, problem);
+        if (hasMode && this.#hasStorableSchemaVersion(row)) continue;
+        unfit.add(row);
         // Whether it may stay depends on the whole document.
         instances.set(row, INSTANCE.length, 0);
         resources.set(resource, RESOURCE.length, 0);
@@ -175,20 +187,38 @@ export class StateDocument {
     if (unfit.size === 0) return;
     const last = new Map<string, number>();
     for (const row of this.rows()) last.set(this.instanceAt(row).address, row);
-    for (const counted of last.values()) {
-      const problem = unfit.get(counted);
-      if (problem !== undefined) throw problem();
-    }
+    for (const row of last.values()) if (unfit.has(row)) this.#refuse(row);
   }
 
-  #checkMode(resource: number): (() => UnsupportedStateDocumentError) | null {
-    const at = this.#inResource(resource, RESOURCE.mode);
-    if (at === 0) {
-      return () => new UnsupportedStateDocumentError(`$.resources[${resource}]`, 'a resource has no "mode"');
+  #refuse(row: number): never {
+    const resource = this.index.instances.get(row, INSTANCE.resource);
+    if (this.#hasMode(resource)) {
+      const at = this.#inInstance(row, INSTANCE.schemaVersion);
+      throw this.#problem(at, '"schema_version" must be an integer of 32 bits');
     }
-    const mode = this.#string(at);
-    if (mode === 'managed' || mode === 'data') return null;
-    return () => this.#problem(at, 'the mode of a resource must be "managed" or "data"');
+    const mode = this.#inResource(resource, RESOURCE.mode);
+    if (mode !== 0) throw this.#problem(mode, 'the mode of a resource must be "managed" or "data"');
+    throw new UnsupportedStateDocumentError(`$.resources[${resource}]`, 'a resource has no "mode"');
+  }
+
+  /** How many bytes of a resource stand in the row of each of its instances, as they are spelled. */
+  #sharedBytes(resource: number): number {
+    const members = [RESOURCE.mode, RESOURCE.type, RESOURCE.name, RESOURCE.provider, RESOURCE.module];
+    return members.reduce((sum, member) => {
+      const at = this.#inResource(resource, member);
+      return at === 0 ? sum : sum + endOfString(this.bytes, at) - at;
+    }, 0);
+  }
+
+  #hasMode(resource: number): boolean {
+    const mode = this.#string(this.#inResource(resource, RESOURCE.mode));
+    return mode === 'managed' || mode === 'data';
+  }
+
+  #hasStorableSchemaVersion(row: number): boolean {
+    const at = this.#inInstance(row, INSTANCE.schemaVersion);
+    const version = at === 0 ? 0n : (integerAt(this.bytes, at) ?? 0n);
+    return version <= INT32_MAX && version >= -INT32_MAX - 1n;
   }
 
   #checkIndexKey(row: number): void {
@@ -205,15 +235,7 @@ export class StateDocument {
     }
   }
 
-  #checkSchemaVersion(row: number): (() => UnsupportedStateDocumentError) | null {
-    const at = this.#inInstance(row, INSTANCE.schemaVersion);
-    if (at === 0) return null;
-    const version = integerAt(this.bytes, at) ?? 0n;
-    if (version <= INT32_MAX && version >= -INT32_MAX - 1n) return null;
-    return () => this.#problem(at, '"schema_version" must be an integer of 32 bits');
-  }
-
-  /** Finding the path walks the document again, so that it is left to whoever throws. */
+  /** Finding the path walks the document again: to be asked for one problem and not for each. */
   #problem(at: number, reason: string): UnsupportedStateDocumentError {
     return new UnsupportedStateDocumentError(jsonPathAt(this.bytes, at), reason);
   }

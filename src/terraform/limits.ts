@@ -24,6 +24,12 @@ export const DEFAULT_STATE_DOCUMENT_LIMITS: Readonly<StateDocumentLimits> = {
   maxDependencies: 5_000_000,
 };
 
+/**
+ * How many bytes of rows the instances of a document may repeat of what their resources say: its mode, type, name, provider
+ * and module stand in the row of each, and most of them in its address.
+ */
+export const MAX_REPEATED_BYTES = 268_435_455;
+
 /** Objects and arrays inside one another, the document itself being the first: where Go's decoder ends. */
 export const MAX_DEPTH = 10_000;
 

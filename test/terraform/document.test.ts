@@ -5,6 +5,7 @@ import {
   readStateDocument,
 } from '../../src/terraform/document.ts';
 import { UnsupportedStateDocumentError } from '../../src/terraform/errors.ts';
+import { MAX_REPEATED_BYTES } from '../../src/terraform/limits.ts';
 import { caseNumbers, loadCase } from '../support/fixtures.ts';
 import { resourceText, stateText } from './state-text.ts';
 
@@ -379,6 +380,18 @@ describe('limits', () => {
     const withKey = (bytes: number) => stateText(`{"index_key": "${'k'.repeat(bytes - 2)}"}`);
     expect(() => read(withKey(8_388_608))).not.toThrow();
     expect(refusal(withKey(8_388_609)).path).toBe('$.resources[0].instances[0].index_key');
+  });
+
+  test('of what the rows of instances repeat count what their resource says, once for each but the first', () => {
+    const repetitions = 10_000;
+    const withModule = (bytes: number) => {
+      const instances = Array(repetitions + 1).fill('{}');
+      const resource = `{"module": "${'m'.repeat(bytes - 2)}", "mode": "managed", "instances": [${instances.join(', ')}]}`;
+      return `{"version": 4, "serial": 1, "resources": [{"mode": "data"}, ${resource}]}`;
+    };
+    const most = Math.floor(MAX_REPEATED_BYTES / repetitions) - '"managed"'.length;
+    expect(() => read(withModule(most))).not.toThrow();
+    expect(refusal(withModule(most + 1)).path).toBe('$.resources[1]');
   });
 
   test('of entries count resources, instances and outputs', () => {

@@ -161,6 +161,12 @@ describe('the layout of Terraform', () => {
     expect(render(JSON.stringify(long))).toBe(`"${'a\\u003cb\\u003e'.repeat(50_000)}"`);
   });
 
+  test('leaves what would be little but indentation as it is spelled', () => {
+    const list = (depth: number) => `${'['.repeat(depth)}${'1,'.repeat(1000)}1${']'.repeat(depth)}`;
+    expect(render(list(30))).toContain(`1,\n${' '.repeat(70)}1`);
+    expect(render(list(40))).toBe(list(40));
+  });
+
   test.each([
     ['a string', '{"type": "string", "value": "x"}'],
     ['null of a type', '{"type": ["list", "string"], "value": null}'],
