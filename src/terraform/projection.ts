@@ -57,7 +57,7 @@ export class Projection implements ResourcesByAddress {
   readonly #rows: ReadonlyMap<string, number>;
 
   /**
-   * @param summaries by the rows of the document's index; instances without one are left out.
+   * @param summaries by the rows of the document's index.
    * @param former the projection of the version before; most versions have the same addresses.
    */
   constructor(document: StateDocument, summaries: readonly ResourceSummary[], former: Projection | null) {
@@ -69,7 +69,7 @@ export class Projection implements ResourcesByAddress {
     const current = new Set<string>();
     const repeated = new Set<string>();
     for (const row of shared.size > 0 ? document.rows() : []) {
-      const address = summaries[row]?.address ?? '';
+      const { address } = this.#summaryAt(row);
       if (!shared.has(address)) continue;
       if (this.#isDeposed(row)) deposed.add(address);
       else if (current.has(address)) repeated.add(address);
@@ -115,7 +115,7 @@ export class Projection implements ResourcesByAddress {
   }
 
   #summaryAt(row: number): ResourceSummary {
-    return present(this.summaries[row], 'only instances with a summary have a row');
+    return present(this.summaries[row], 'every instance has a summary');
   }
 
   #isDeposed(row: number): boolean {
@@ -124,10 +124,7 @@ export class Projection implements ResourcesByAddress {
 
   #rowsByAddress(): Map<string, number> {
     const rows = new Map<string, number>();
-    for (const row of this.document.rows()) {
-      const summary = this.summaries[row];
-      if (summary !== undefined) rows.set(summary.address, row);
-    }
+    for (const row of this.document.rows()) rows.set(this.#summaryAt(row).address, row);
     return rows;
   }
 
@@ -147,8 +144,7 @@ export class Projection implements ResourcesByAddress {
     const hasHidden = this.#rows.size < this.document.instanceCount;
     for (const row of this.document.rows()) {
       if (!hasHidden && !this.#isDeposed(row)) continue;
-      const address = this.summaries[row]?.address;
-      if (address === undefined) continue;
+      const { address } = this.#summaryAt(row);
       if (this.#isDeposed(row) || this.#rows.get(address) !== row) shared.add(address);
     }
     return shared;
@@ -156,12 +152,8 @@ export class Projection implements ResourcesByAddress {
 }
 
 /** The resources of one version. For a whole history, a `StateHistoryReader` is much faster. */
-export function projectResources(
-  document: StateDocument,
-  layout: AttributeLayout,
-  wanted?: { has(address: string): boolean },
-): Projection {
-  return new Projector(layout).project(document, null, wanted);
+export function projectResources(document: StateDocument, layout: AttributeLayout): Projection {
+  return new Projector(layout).project(document, null);
 }
 
 /** Projects documents. One object serves any number of them. */
@@ -176,15 +168,8 @@ export class Projector {
         : (fields) => attributesHash(fields, (text, write) => terraform.render(text, write));
   }
 
-  /**
-   * @param former the projection of the document that `document` was read after; null: it was read alone.
-   * @param wanted the addresses to project; all of them when absent.
-   */
-  project(
-    document: StateDocument,
-    former: Projection | null,
-    wanted?: { has(address: string): boolean },
-  ): Projection {
+  /** @param former the projection of the document that `document` was read after; null: it was read alone. */
+  project(document: StateDocument, former: Projection | null): Projection {
     const { instances } = document.index;
     const summaries = new Array<ResourceSummary>(instances.length);
     for (const row of document.rows()) {
@@ -193,7 +178,6 @@ export class Projector {
       else {
         const instance = document.instanceAt(row);
         const { address, schemaVersion } = instance;
-        if (wanted !== undefined && !wanted.has(address)) continue;
         summaries[row] = { address, attributesHash: this.#hash(withDependencies(instance)), schemaVersion };
       }
     }
