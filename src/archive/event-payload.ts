@@ -1,4 +1,4 @@
-import { jsonStringText, skipJsonWhitespace } from './json-text.ts';
+import { CODE, jsonStringText, skipJsonWhitespace } from './json-text.ts';
 
 /**
  * The payload of an event: JSON text, never parsed and written again, so that its numbers stay what they were. The rules
@@ -61,22 +61,10 @@ export function membersOf(payload: string): JsonMember[] {
 
 class PayloadFault extends Error {}
 
-const SPACE = 0x20;
-const QUOTE = 0x22;
-const PLUS = 0x2b;
-const COMMA = 0x2c;
-const MINUS = 0x2d;
-const POINT = 0x2e;
-const ZERO = 0x30;
-const NINE = 0x39;
-const COLON = 0x3a;
-const OPEN_BRACKET = 0x5b;
-const BACKSLASH = 0x5c;
-const LETTER_E = 0x65;
-const OPEN_BRACE = 0x7b;
-const CLOSE_BRACE = 0x7d;
 /** From the code of an opening brace or bracket to that of the closing one. */
 const TO_CLOSING = 2;
+const PLAIN_NUMBER = /-?(?:0|[1-9][0-9]{0,99})(?:\.[0-9]{1,99})?(?![0-9.eE])/y;
+const NUMBER = /-?(0|[1-9][0-9]*)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]+))?/y;
 const SIMPLE_ESCAPES: ReadonlySet<string> = new Set('"\\/bfnrt');
 
 /** Goes over a payload. The methods take what stands next, or throw {@link PayloadFault}. */
@@ -97,18 +85,18 @@ class PayloadScan {
     let member: Omit<JsonMember, 'valueEnd'> | null = null;
     this.#whitespace();
     // What is no object is put into one when it is restored.
-    const maxDepth = this.#next() === OPEN_BRACE ? MAX_PAYLOAD_DEPTH : MAX_PAYLOAD_DEPTH - 1;
+    const maxDepth = this.#next() === CODE.openBrace ? MAX_PAYLOAD_DEPTH : MAX_PAYLOAD_DEPTH - 1;
     for (;;) {
-      if (open.at(-1) === CLOSE_BRACE) {
+      if (open.at(-1) === CODE.closeBrace) {
         const keyStart = this.#at;
         this.#string();
         const token = members && open.length === 1 ? this.#json.slice(keyStart, this.#at) : null;
         this.#whitespace();
-        this.#separator(COLON);
+        this.#separator(CODE.colon);
         if (token !== null) member = { key: jsonStringText(token), valueStart: this.#at };
       }
       const opening = this.#next();
-      if (opening === OPEN_BRACE || opening === OPEN_BRACKET) {
+      if (opening === CODE.openBrace || opening === CODE.openBracket) {
         const closing = opening + TO_CLOSING;
         if (open.push(closing) > maxDepth)
           throw new PayloadFault(`is nested more than ${MAX_PAYLOAD_DEPTH} deep`);
@@ -127,7 +115,7 @@ class PayloadScan {
         this.#at += 1;
       }
       if (open.length === 0) break;
-      this.#separator(COMMA);
+      this.#separator(CODE.comma);
     }
     if (this.#at < this.#json.length) throw notJson();
     return Buffer.byteLength(this.#json) + this.#growth;
@@ -153,8 +141,8 @@ class PayloadScan {
   }
 
   #scalar(first: number): void {
-    if (first === QUOTE) this.#string();
-    else if (first === MINUS || isDigit(first)) this.#number();
+    if (first === CODE.quote) this.#string();
+    else if (first === CODE.minus || (first >= CODE.zero && first <= CODE.nine)) this.#number();
     else {
       const word = ['true', 'false', 'null'].find((one) => this.#json.startsWith(one, this.#at));
       if (word === undefined) throw notJson();
@@ -163,13 +151,13 @@ class PayloadScan {
   }
 
   #string(): void {
-    if (this.#next() !== QUOTE) throw notJson();
+    if (this.#next() !== CODE.quote) throw notJson();
     let at = this.#at + 1;
     for (;;) {
       const c = this.#json.charCodeAt(at);
-      if (c === QUOTE) break;
-      if (c === BACKSLASH) at = this.#escape(at);
-      else if (c >= SPACE) at += 1;
+      if (c === CODE.quote) break;
+      if (c === CODE.backslash) at = this.#escape(at);
+      else if (c >= CODE.space) at += 1;
       else throw notJson();
     }
     this.#at = at + 1;
@@ -195,49 +183,27 @@ class PayloadScan {
   }
 
   #number(): void {
-    const start = this.#at;
-    const isNegative = this.#next() === MINUS;
-    if (isNegative) this.#at += 1;
-    const hasLeadingZero = this.#next() === ZERO;
-    const integer = this.#digits();
-    if (hasLeadingZero && integer > 1) throw notJson();
-    let fraction = 0;
-    if (this.#next() === POINT) {
-      this.#at += 1;
-      fraction = this.#digits();
+    // Most numbers are printed as they are spelled.
+    PLAIN_NUMBER.lastIndex = this.#at;
+    if (PLAIN_NUMBER.test(this.#json)) {
+      this.#at = PLAIN_NUMBER.lastIndex;
+      return;
     }
-    let exponent = 0;
-    if ((this.#next() | 0x20) === LETTER_E) {
-      const exponentStart = this.#at + 1;
-      const sign = this.#json.charCodeAt(exponentStart);
-      this.#at = sign === PLUS || sign === MINUS ? exponentStart + 1 : exponentStart;
-      this.#digits();
-      exponent = Number(this.#json.slice(exponentStart, this.#at));
-    }
-    const integerDigits = Math.max(1, integer + exponent);
-    const fractionDigits = Math.max(0, fraction - exponent);
+    NUMBER.lastIndex = this.#at;
+    const [spelled, integer = '', fraction = '', exponentText = ''] = NUMBER.exec(this.#json) ?? [];
+    if (spelled === undefined) throw notJson();
+    this.#at = NUMBER.lastIndex;
+    const exponent = Number(exponentText);
+    const integerDigits = Math.max(1, integer.length + exponent);
+    const fractionDigits = Math.max(0, fraction.length - exponent);
     if (integerDigits > MAX_INTEGER_DIGITS || fractionDigits > MAX_FRACTION_DIGITS) {
       throw new PayloadFault('holds a number with more digits than PostgreSQL can store');
     }
-    const printed = Number(isNegative) + integerDigits + (fractionDigits && fractionDigits + 1);
-    this.#growth += printed - (this.#at - start);
-  }
-
-  /** @returns how many digits there were, one at least. */
-  #digits(): number {
-    let at = this.#at;
-    while (isDigit(this.#json.charCodeAt(at))) at += 1;
-    const count = at - this.#at;
-    if (count === 0) throw notJson();
-    this.#at = at;
-    return count;
+    const sign = spelled.startsWith('-') ? 1 : 0;
+    this.#growth += sign + integerDigits + (fractionDigits && fractionDigits + 1) - spelled.length;
   }
 }
 
 function notJson(): PayloadFault {
   return new PayloadFault('is not JSON text');
-}
-
-function isDigit(code: number): boolean {
-  return code >= ZERO && code <= NINE;
 }

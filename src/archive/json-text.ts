@@ -1,9 +1,28 @@
+/** The characters of JSON's grammar, as `charCodeAt` gives them. */
+export const CODE = {
+  tab: 0x09,
+  newline: 0x0a,
+  return: 0x0d,
+  space: 0x20,
+  quote: 0x22,
+  comma: 0x2c,
+  minus: 0x2d,
+  zero: 0x30,
+  nine: 0x39,
+  colon: 0x3a,
+  openBracket: 0x5b,
+  backslash: 0x5c,
+  closeBracket: 0x5d,
+  openBrace: 0x7b,
+  closeBrace: 0x7d,
+} as const;
+
 /** The position of the next character from `start` on that is no white space (RFC 8259, section 2), or the end. */
 export function skipJsonWhitespace(json: string, start: number): number {
   let at = start;
   for (;;) {
     const c = json.charCodeAt(at);
-    if (c !== SPACE && c !== NEWLINE && c !== TAB && c !== RETURN) return at;
+    if (c !== CODE.space && c !== CODE.newline && c !== CODE.tab && c !== CODE.return) return at;
     at += 1;
   }
 }
@@ -17,7 +36,7 @@ export function endOfJsonString(json: string, start: number): number {
 
 function isEscaped(json: string, at: number): boolean {
   let first = at;
-  while (json.charCodeAt(first - 1) === BACKSLASH) first -= 1;
+  while (json.charCodeAt(first - 1) === CODE.backslash) first -= 1;
   return (at - first) % 2 === 1;
 }
 
@@ -25,9 +44,3 @@ function isEscaped(json: string, at: number): boolean {
 export function jsonStringText(token: string): string {
   return token.includes('\\') ? String(JSON.parse(token)) : token.slice(1, -1);
 }
-
-const TAB = 0x09;
-const NEWLINE = 0x0a;
-const RETURN = 0x0d;
-const SPACE = 0x20;
-const BACKSLASH = 0x5c;

@@ -1,5 +1,5 @@
 import { ArchiveError, quoted } from './errors.ts';
-import { endOfJsonString, jsonStringText, skipJsonWhitespace } from './json-text.ts';
+import { CODE, endOfJsonString, jsonStringText, skipJsonWhitespace } from './json-text.ts';
 
 /** Where a piece of an archive's own JSON stands. */
 export interface JsonPlace {
@@ -65,14 +65,6 @@ interface OddKeys {
   hasPrototype: boolean;
 }
 
-const QUOTE = 0x22;
-const COMMA = 0x2c;
-const COLON = 0x3a;
-const OPEN_BRACE = 0x7b;
-const CLOSE_BRACE = 0x7d;
-const OPEN_BRACKET = 0x5b;
-const CLOSE_BRACKET = 0x5d;
-
 /** Goes over what should be JSON; whether it is one, {@link JSON.parse} says afterwards. */
 function findOddKeys(text: string, { member, where, maxEntries }: JsonPlace): OddKeys {
   const found: OddKeys = { repeated: null, hasPrototype: false };
@@ -81,25 +73,25 @@ function findOddKeys(text: string, { member, where, maxEntries }: JsonPlace): Od
   let entries = 0;
   for (let at = 0; at < text.length; at++) {
     const c = text.charCodeAt(at);
-    if (c === QUOTE) {
+    if (c === CODE.quote) {
       const end = endOfJsonString(text, at);
       const keys = open.at(-1);
-      if (keys && text.charCodeAt(skipJsonWhitespace(text, end)) === COLON) {
+      if (keys && text.charCodeAt(skipJsonWhitespace(text, end)) === CODE.colon) {
         const key = jsonStringText(text.slice(at, end));
         if (keys.has(key)) found.repeated ??= key;
         if (key === '__proto__') found.hasPrototype = true;
         keys.add(key);
       }
       at = end - 1;
-    } else if (c === OPEN_BRACE || c === OPEN_BRACKET || c === COMMA) {
-      if (c !== COMMA) open.push(c === OPEN_BRACE ? new Set() : null);
+    } else if (c === CODE.openBrace || c === CODE.openBracket || c === CODE.comma) {
+      if (c !== CODE.comma) open.push(c === CODE.openBrace ? new Set() : null);
       entries += 1;
       if (entries > maxEntries) {
         throw new ArchiveError('ARCHIVE_TOO_LARGE', `${where} has more than ${maxEntries} entries`, {
           member,
         });
       }
-    } else if (c === CLOSE_BRACE || c === CLOSE_BRACKET) open.pop();
+    } else if (c === CODE.closeBrace || c === CODE.closeBracket) open.pop();
   }
   return found;
 }
