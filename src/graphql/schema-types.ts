@@ -495,7 +495,7 @@ export type StateArchiveOperation = {
   progress: StateArchiveOperationProgress;
   /** The export taken of the history that this import replaced. */
   replaced: Maybe<StateArchiveOperation>;
-  /** What an import did, or would have done in a dry run. */
+  /** What an import did, or would have done in a dry run. Null also where a later release recorded what this one cannot tell. */
   report: Maybe<StateArchiveImportReport>;
   /** When work began. */
   startedAt: Maybe<Scalars['DateTime']['output']>;

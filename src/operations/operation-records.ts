@@ -1,5 +1,4 @@
 import { type Kysely, type SelectQueryBuilder, sql } from 'kysely';
-import { z } from 'zod';
 import { mayAddressState } from '../auth/principal.ts';
 import { present } from '../base/invariant.ts';
 import { isStorableText } from '../base/text.ts';
@@ -9,9 +8,9 @@ import { DatabaseUnusableError } from '../database/errors.ts';
 import type { Database, OperationKind, OperationStatus } from '../database/types.ts';
 import { labelOf, labelSql, type StateNamespace } from '../history/namespace.ts';
 import { type Caller, may, mayAddressSql } from '../history/states.ts';
-import { WARNING_CODES } from '../inspection/warnings.ts';
 import type { RestoreReport } from '../restore/report.ts';
 import type { Idempotency } from './idempotency.ts';
+import { readReport, writeReport } from './stored-report.ts';
 import type { UserError, UserErrorCode } from './user-error.ts';
 
 /** One row of `state_archive.operation`. */
@@ -36,6 +35,7 @@ export interface OperationRecord {
   readonly finishedAt: string | null;
   readonly expiresAt: string | null;
   readonly archive: ArchiveRecord | null;
+  /** Null also where a later release recorded what this one cannot tell. */
   readonly report: RestoreReport | null;
   /** The export that was taken of the history an import replaced. */
   readonly replacedOperationId: string | null;
@@ -687,39 +687,4 @@ function archiveOf({
 function errorOf({ errorCode, errorMessage, errorPath }: OperationRow): UserError | null {
   if (errorCode === null || errorMessage === null) return null;
   return { code: errorCode as UserErrorCode, message: errorMessage, path: errorPath };
-}
-
-const bigintText = z.string().transform(BigInt);
-
-const reportJson = z.object({
-  dryRun: z.boolean(),
-  outcome: z.enum(['CREATED', 'ARCHIVED_COPY', 'REPLACED']),
-  name: z.string(),
-  replacedVersions: z.number(),
-  sourceName: z.string(),
-  sourceStateId: z.string(),
-  versions: z.number(),
-  tags: z.number(),
-  events: z.number(),
-  resourceSpans: z.number(),
-  resourceSpansDerived: z.boolean(),
-  outputs: z.number(),
-  rawBytes: bigintText,
-  historyDigest: z.string(),
-  normalisedVersions: z.number(),
-  warnings: z.array(
-    z.object({
-      code: z.enum(WARNING_CODES).nullable().catch(null),
-      message: z.string(),
-      serial: bigintText.nullable(),
-    }),
-  ),
-});
-
-function readReport(text: string): RestoreReport {
-  return reportJson.parse(JSON.parse(text));
-}
-
-function writeReport(report: RestoreReport): string {
-  return JSON.stringify(report, (_key, value) => (typeof value === 'bigint' ? String(value) : value));
 }

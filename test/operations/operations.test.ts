@@ -19,6 +19,7 @@ import {
   markSucceeded,
   OperationLostError,
   renewLeases,
+  searchOperations,
 } from '../../src/operations/operation-records.ts';
 import type { OperationRunner } from '../../src/operations/operation-runner.ts';
 import { UploadsInFlight } from '../../src/operations/uploads-in-flight.ts';
@@ -282,6 +283,24 @@ test('an import keeps which version became which, by serial, a page at a time', 
   ]);
   expect(sources.rows).toEqual([{ count: 10 }]);
   expect(await listVersionMapping(db, operation.id, { after: 3n, limit: 2 })).toEqual(mapping.slice(3, 5));
+});
+
+test('a report that only a later release can tell takes no list with it', async () => {
+  const told = await runImport(backend, caller, archive);
+  const untold = await runImport(backend, caller, archive, { label: 'another', allowSharedLineage: true });
+  await backend.database.pool.query(
+    `update state_archive.operation set report = jsonb_set(report, '{outcome}', '"MERGED"') where id = $1`,
+    [untold.id],
+  );
+  const everything = { kind: null, statuses: null, labelPrefix: '', actor: null, since: null };
+  const listed = await searchOperations(backend.database.for('read'), caller, everything, {
+    after: null,
+    limit: 10,
+  });
+  expect(listed.map(({ id, status, report }) => [id, status, report?.outcome])).toEqual([
+    [untold.id, 'SUCCEEDED', undefined],
+    [told.id, 'SUCCEEDED', 'CREATED'],
+  ]);
 });
 
 describe('an idempotency key', () => {
