@@ -25,7 +25,7 @@ import { openArchiveStore } from './operations/archive-store.ts';
 import { DownloadAccesses } from './operations/download-accesses.ts';
 import { openArchive, removeExpiredArchives } from './operations/downloads.ts';
 import { Environments } from './operations/environments.ts';
-import { failInterrupted } from './operations/operation-records.ts';
+import { failInterrupted } from './operations/operation-lifecycle.ts';
 import { OperationRunner } from './operations/operation-runner.ts';
 import type { ArchiveServices } from './operations/services.ts';
 import { UploadsInFlight } from './operations/uploads-in-flight.ts';

@@ -6,13 +6,8 @@ import type { Caller } from '../history/states.ts';
 import { objectKeyOf, operationIdOf } from './archive-store.ts';
 import { selectorOf } from './current-caller.ts';
 import type { AccessEnd } from './download-accesses.ts';
-import {
-  type ArchiveRecord,
-  expireArchives,
-  findExports,
-  findFinishedExport,
-  type OperationRecord,
-} from './operation-records.ts';
+import { expireArchives, findExports } from './operation-lifecycle.ts';
+import { type ArchiveRecord, findFinishedExport, type OperationRecord } from './operation-records.ts';
 import type { ArchiveServices } from './services.ts';
 
 /** How long a download link is good for. */

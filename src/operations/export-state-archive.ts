@@ -14,7 +14,8 @@ import { RefusedDocumentError } from '../inspection/errors.ts';
 import type { Destination } from '../restore/destination.ts';
 import { objectKeyOf } from './archive-store.ts';
 import { withCurrentRights, withdrawn } from './current-caller.ts';
-import { insertOperation, markSucceeded, type OperationEnd } from './operation-records.ts';
+import { insertOperation } from './operation-admission.ts';
+import { markSucceeded, type OperationEnd } from './operation-lifecycle.ts';
 import type { JobContext } from './operation-runner.ts';
 import { type ArchiveServices, auditDetails, type CallerRequest, TOOL } from './services.ts';
 import {

@@ -9,7 +9,7 @@ import { readManifest, rowPathsOf } from '../restore/restore-request.ts';
 import { withCurrentRights, withdrawn } from './current-caller.ts';
 import { NotPermittedError, refuseUncovered } from './destination-permission.ts';
 import { exportReplacedState } from './export-state-archive.ts';
-import { markSucceeded, type Success } from './operation-records.ts';
+import { markSucceeded, type Success } from './operation-lifecycle.ts';
 import type { JobContext } from './operation-runner.ts';
 import { type ArchiveServices, auditDetails, type CallerRequest } from './services.ts';
 import {

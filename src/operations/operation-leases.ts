@@ -1,7 +1,8 @@
 import type { Logger } from 'pino';
 import { describeError } from '../base/error-log.ts';
 import type { KilolockDatabase } from '../database/connection.ts';
-import { failInterrupted, type OperationRecord, renewLeases } from './operation-records.ts';
+import { failInterrupted, renewLeases } from './operation-lifecycle.ts';
+import type { OperationRecord } from './operation-records.ts';
 
 type Progress = OperationRecord['progress'];
 

@@ -4,13 +4,12 @@ import { present } from '../base/invariant.ts';
 import { isStorableText } from '../base/text.ts';
 import { isUuid } from '../base/uuid.ts';
 import { microsecondTime } from '../database/connection.ts';
-import { DatabaseUnusableError } from '../database/errors.ts';
 import type { Database, OperationKind, OperationStatus } from '../database/types.ts';
 import { labelOf, labelSql, type StateNamespace } from '../history/namespace.ts';
 import { type Caller, may, mayAddressSql } from '../history/states.ts';
 import type { RestoreReport } from '../restore/report.ts';
-import type { Idempotency } from './idempotency.ts';
-import { readReport, writeReport } from './stored-report.ts';
+import { giveUpLapsed, hasLapsed, now } from './operation-lifecycle.ts';
+import { readReport } from './stored-report.ts';
 import type { UserError, UserErrorCode } from './user-error.ts';
 
 /** One row of `state_archive.operation`. */
@@ -50,365 +49,6 @@ export interface ArchiveRecord {
   readonly fileName: string;
   /** Its key in the archive store; null for an import's. */
   readonly objectKey: string | null;
-}
-
-/** What an operation is recorded with before it begins. */
-export interface NewOperation {
-  readonly id: string;
-  readonly kind: OperationKind;
-  readonly label: string;
-  /** The stored name of the state. */
-  readonly stateName: string;
-  readonly stateId: string | null;
-  /** The digest of the file an import was given; null for an export. */
-  readonly archiveSha256: string | null;
-  readonly requestId: string;
-  readonly idempotency: Idempotency | null;
-}
-
-/** How long an operation is believed to be at work after its process was last heard of. */
-const LEASE_SECONDS = 60;
-
-const lease = sql<string>`clock_timestamp() + make_interval(secs => ${LEASE_SECONDS})`;
-const now = sql<string>`clock_timestamp()`;
-const hasLapsed = sql<boolean>`coalesce(operation.lease_until < ${now}, false)`;
-
-/** Records an operation as PENDING; false when the caller used the idempotency key before. */
-export async function insertOperation(
-  db: Kysely<Database>,
-  { principal, namespace, supportReason }: Caller,
-  operation: NewOperation,
-): Promise<boolean> {
-  const inserted = await db
-    .insertInto('state_archive.operation')
-    .values({
-      id: operation.id,
-      kind: operation.kind,
-      status: 'PENDING',
-      tenant_id: namespace.tenantId,
-      workspace_id: namespace.workspace,
-      environment_id: namespace.environment,
-      state_name: operation.stateName,
-      state_label: operation.label,
-      state_id: operation.stateId,
-      actor: principal.actor,
-      subject: principal.subject,
-      request_id: operation.requestId,
-      support_reason: supportReason,
-      archive_sha256: operation.archiveSha256 === null ? null : Buffer.from(operation.archiveSha256, 'hex'),
-      idempotency_key: operation.idempotency?.key ?? null,
-      request_fingerprint: operation.idempotency?.fingerprint ?? null,
-      lease_until: lease,
-    })
-    .onConflict((conflict) => conflict.doNothing())
-    .returning('id')
-    .executeTakeFirst();
-  return inserted !== undefined;
-}
-
-/** The first key of the advisory locks under which admissions are counted; the second tells callers apart. */
-const ADMISSION_LOCK = 0x6b6c7361;
-
-/**
- * Lets the admissions of one caller in one environment pass one after another, until the transaction ends. Two callers
- * whose hashes are equal wait for each other, and nothing worse.
- */
-export async function lockAdmission(
-  db: Kysely<Database>,
-  { principal, namespace: { workspace, environment } }: Caller,
-): Promise<void> {
-  const key = JSON.stringify([workspace, environment, principal.subject]);
-  await sql`select pg_advisory_xact_lock(${ADMISSION_LOCK}::int, hashtext(${key}))`.execute(db);
-}
-
-/** How many operations of a caller are pending or running in an environment; those that were given up are not. */
-export async function countAtWork(db: Kysely<Database>, { principal, namespace }: Caller): Promise<number> {
-  const { count } = await db
-    .selectFrom('state_archive.operation')
-    .where('status', 'in', ['PENDING', 'RUNNING'])
-    .where('lease_until', '>=', now)
-    .where('tenant_id', '=', namespace.tenantId)
-    .where('workspace_id', '=', namespace.workspace)
-    .where('environment_id', '=', namespace.environment)
-    .where('subject', '=', principal.subject)
-    .select((select) => select.fn.countAll<string>().as('count'))
-    .executeTakeFirstOrThrow();
-  return Number(count);
-}
-
-/** How many archives are kept that a caller exported in an environment. */
-export async function countKept(db: Kysely<Database>, { principal, namespace }: Caller): Promise<number> {
-  const { count } = await db
-    .selectFrom('state_archive.operation')
-    .where('kind', '=', 'EXPORT')
-    .where('status', '=', 'SUCCEEDED')
-    .where('expires_at', '>', now)
-    .where('tenant_id', '=', namespace.tenantId)
-    .where('workspace_id', '=', namespace.workspace)
-    .where('environment_id', '=', namespace.environment)
-    .where('subject', '=', principal.subject)
-    .select((select) => select.fn.countAll<string>().as('count'))
-    .executeTakeFirstOrThrow();
-  return Number(count);
-}
-
-/**
- * The operation a caller's idempotency key stands for, and the fingerprint of the request it was first used with. One that
- * is given up, here at the latest, stands for nothing any more.
- */
-export async function findByIdempotencyKey(
-  db: Kysely<Database>,
-  { principal, namespace, database }: Caller,
-  kind: OperationKind,
-  key: string,
-): Promise<{ id: string; fingerprint: Buffer } | null> {
-  const query = db
-    .selectFrom('state_archive.operation as operation')
-    .where('tenant_id', '=', namespace.tenantId)
-    .where('subject', '=', principal.subject)
-    .where('kind', '=', kind)
-    .where('idempotency_key', '=', key)
-    .select(['id', 'status', 'request_fingerprint as fingerprint', hasLapsed.as('hasLapsed')]);
-  const row = await query.executeTakeFirst();
-  const gaveUp = row && (await giveUpLapsed(database.for('record'), [row]));
-  const stands = gaveUp ? await query.executeTakeFirst() : row;
-  return stands === undefined ? null : { id: stands.id, fingerprint: stands.fingerprint ?? Buffer.alloc(0) };
-}
-
-/** Notes that work on an operation has begun. */
-export async function markRunning(db: Kysely<Database>, id: string): Promise<void> {
-  await db
-    .updateTable('state_archive.operation')
-    .set({ status: 'RUNNING', started_at: now, lease_until: lease })
-    .where('id', '=', id)
-    .where('status', '=', 'PENDING')
-    .execute();
-}
-
-/** Notes how far operations are, and that their process is alive. What was given up stays so. Waits for no lock. */
-export async function renewLeases(
-  db: Kysely<Database>,
-  progress: ReadonlyMap<string, OperationRecord['progress']>,
-): Promise<void> {
-  if (progress.size === 0) return;
-  const rows = [...progress];
-  await sql`
-    update state_archive.operation operation
-    set lease_until = ${lease}, versions_done = now.versions_done, versions_total = now.versions_total,
-      bytes_done = now.bytes_done, bytes_total = now.bytes_total
-    from unnest(
-      ${rows.map(([id]) => id)}::uuid[],
-      ${rows.map(([, now]) => String(now.versionsDone))}::bigint[],
-      ${rows.map(([, now]) => now.versionsTotal?.toString() ?? null)}::bigint[],
-      ${rows.map(([, now]) => String(now.bytesDone))}::bigint[],
-      ${rows.map(([, now]) => now.bytesTotal?.toString() ?? null)}::bigint[]
-    ) as now (id, versions_done, versions_total, bytes_done, bytes_total)
-    where operation.status in ('PENDING', 'RUNNING') and operation.lease_until >= ${now}
-      -- A record that is locked is being settled, and nobody else touches it.
-      and operation.id = now.id and operation.id in (
-        select id from state_archive.operation where id = any(${rows.map(([id]) => id)}::uuid[])
-        for no key update skip locked)
-  `.execute(db);
-}
-
-/** What came of an operation that succeeded. */
-export interface Success {
-  readonly stateId: string | null;
-  readonly archive: ArchiveRecord;
-  readonly report: RestoreReport | null;
-  readonly versions: number;
-  readonly rawBytes: bigint;
-  /** How long the archive is kept; null for an archive that is not kept. */
-  readonly retentionSeconds: number | null;
-  /** The export that was taken of the history an import replaced. */
-  readonly replacedOperationId: string | null;
-}
-
-/** The operation is no longer at work for this process: its lease ran out, and it was given up. */
-export class OperationLostError extends Error {
-  override readonly name = 'OperationLostError';
-}
-
-/**
- * Records that an operation succeeded. To be called in the transaction that holds its effect, so that either both are
- * there or neither.
- *
- * @throws OperationLostError when it was given up meanwhile.
- */
-export async function markSucceeded(db: Kysely<Database>, id: string, success: Success): Promise<void> {
-  const { archive, report } = success;
-  const result = await db
-    .updateTable('state_archive.operation')
-    .set({
-      status: 'SUCCEEDED',
-      finished_at: now,
-      lease_until: null,
-      state_id: success.stateId,
-      versions_done: String(success.versions),
-      versions_total: String(success.versions),
-      bytes_done: success.rawBytes,
-      bytes_total: success.rawBytes,
-      archive_sha256: Buffer.from(archive.sha256, 'hex'),
-      archive_size_bytes: archive.sizeBytes,
-      archive_history_digest: Buffer.from(archive.historyDigest, 'hex'),
-      archive_file_name: archive.fileName,
-      archive_object_key: archive.objectKey,
-      report: report === null ? null : writeReport(report),
-      replaced_operation_id: success.replacedOperationId,
-      expires_at:
-        success.retentionSeconds === null
-          ? null
-          : sql<string>`clock_timestamp() + make_interval(secs => ${success.retentionSeconds})`,
-    })
-    .where('id', '=', id)
-    .where('status', '=', 'RUNNING')
-    .where('lease_until', '>=', now)
-    .executeTakeFirst();
-  if (result.numUpdatedRows !== 1n) {
-    throw new OperationLostError(`Operation ${id} was given up while it was at work.`);
-  }
-}
-
-/** Failures after which the same request may succeed: the idempotency key they came with is free again. */
-const WORTH_ASKING_AGAIN: readonly UserErrorCode[] = ['INTERNAL', 'OPERATION_INTERRUPTED', 'STATE_LOCKED'];
-
-/**
- * Records that an operation failed, and why: in its own row, and as an event among Kilolock's, `state_export` or
- * `state_import` with the outcome `failed`. A failed import has no state to be an event of; nor has an export of a state
- * whose row somebody holds locked, which is not waited for. Where the database lets nobody write events, the row alone says
- * it: an operation that nobody can end would be at work for ever.
- *
- * @param options.onlyLapsed leaves an operation alone whose process is heard of.
- * @returns false when there was nothing to record: the operation has ended already, or its record is held by a transaction
- *   that is about to settle it.
- */
-export async function markFailed(
-  db: Kysely<Database>,
-  id: string,
-  error: UserError,
-  options: { readonly onlyLapsed: boolean } = { onlyLapsed: false },
-): Promise<boolean> {
-  const isKeyFree = WORTH_ASKING_AGAIN.includes(error.code);
-  const failed = sql`
-    update state_archive.operation
-    set status = 'FAILED', finished_at = ${now}, lease_until = null,
-      error_code = ${error.code}, error_message = ${error.message},
-      error_path = ${error.path === null ? null : [...error.path]}::text[],
-      idempotency_key = case when ${isKeyFree}::boolean then null else idempotency_key end
-    where id = (
-      select id from state_archive.operation
-      where id = ${id} and status in ('PENDING', 'RUNNING')
-        and (not ${options.onlyLapsed}::boolean or lease_until < ${now})
-      for no key update skip locked)
-    returning *`;
-  try {
-    const { rows } = await sql`
-      with failed as (${failed}), event as (
-        insert into public.events (tenant_id, kind, state_id, actor, payload)
-        select tenant_id, case kind when 'EXPORT' then 'state_export' else 'state_import' end,
-          (select states.id from public.states where states.id = failed.state_id for key share skip locked), actor,
-          jsonb_strip_nulls(jsonb_build_object(
-            'outcome', 'failed', 'error', error_code, 'archive_id', id, 'archive_digest', encode(archive_sha256, 'hex'),
-            'label', state_label, 'principal', subject, 'request_id', request_id, 'reason', support_reason))
-        from failed
-      )
-      select id from failed`.execute(db);
-    return rows.length > 0;
-  } catch (problem) {
-    if (!(problem instanceof DatabaseUnusableError)) throw problem;
-    const { rows } = await failed.execute(db);
-    return rows.length > 0;
-  }
-}
-
-/** What became of an operation: settled for good, or not known yet. */
-export type OperationEnd = 'succeeded' | 'failed' | 'undecided';
-
-/**
- * Records a failure unless the record knows better: a COMMIT that was never answered may have succeeded. While a
- * transaction holds the record, nothing is decided.
- */
-export async function settleFailure(
-  db: Kysely<Database>,
-  id: string,
-  error: UserError,
-): Promise<OperationEnd> {
-  if (await markFailed(db, id, error)) return 'failed';
-  const row = await db
-    .selectFrom('state_archive.operation')
-    .where('id', '=', id)
-    .select('status')
-    .executeTakeFirst();
-  switch (row?.status) {
-    case 'SUCCEEDED':
-    case 'EXPIRED':
-      return 'succeeded';
-    case 'PENDING':
-    case 'RUNNING':
-      return 'undecided';
-    default:
-      return 'failed';
-  }
-}
-
-const INTERRUPTED: UserError = {
-  code: 'OPERATION_INTERRUPTED',
-  message:
-    'The process that ran the operation was not heard of for a minute, and the operation was given up. Nothing was written; ask again.',
-  path: null,
-};
-
-/** Gives up the operations whose process has not been heard of for the length of a lease. */
-export async function failInterrupted(db: Kysely<Database>): Promise<void> {
-  const lapsed = await db
-    .selectFrom('state_archive.operation as operation')
-    .where('status', 'in', ['PENDING', 'RUNNING'])
-    .where('lease_until', '<', now)
-    .select(['id', 'status', hasLapsed.as('hasLapsed')])
-    .execute();
-  await giveUpLapsed(db, lapsed);
-}
-
-/** Gives up those whose process has not been heard of. Returns whether there was one. */
-async function giveUpLapsed(
-  db: Kysely<Database>,
-  operations: readonly {
-    readonly id: string;
-    readonly status: OperationStatus;
-    readonly hasLapsed: boolean;
-  }[],
-): Promise<boolean> {
-  let gaveUp = false;
-  for (const { id, status, hasLapsed } of operations) {
-    if (!hasLapsed || (status !== 'PENDING' && status !== 'RUNNING')) continue;
-    if (await markFailed(db, id, INTERRUPTED, { onlyLapsed: true })) gaveUp = true;
-  }
-  return gaveUp;
-}
-
-/** Marks the exports whose archive is past its time. */
-export async function expireArchives(db: Kysely<Database>): Promise<void> {
-  await db
-    .updateTable('state_archive.operation')
-    .set({ status: 'EXPIRED' })
-    .where('kind', '=', 'EXPORT')
-    .where('status', '=', 'SUCCEEDED')
-    .where('expires_at', '<=', now)
-    .execute();
-}
-
-/** Those of the operations that are on record here, and whether there is, or may yet be, an archive to keep for each. */
-export async function findExports(
-  db: Kysely<Database>,
-  ids: readonly string[],
-): Promise<{ readonly id: string; readonly isKept: boolean }[]> {
-  const rows = await db
-    .selectFrom('state_archive.operation')
-    // One parameter: a statement takes 65 535 of them.
-    .where(sql<boolean>`id = any(${ids.filter(isUuid)}::uuid[])`)
-    .select(['id', 'status'])
-    .execute();
-  return rows.map(({ id, status }) => ({ id, isKept: ['PENDING', 'RUNNING', 'SUCCEEDED'].includes(status) }));
 }
 
 /** The operations among `ids` that the caller may see, by id: those of the caller's environment and state patterns. */
@@ -589,7 +229,7 @@ function selectOperations(
     .select([
       'operation.id',
       'operation.kind',
-      'operation.status',
+      toldStatus.as('status'),
       'operation.state_id as stateId',
       'operation.state_name as stateName',
       'operation.actor',
@@ -613,7 +253,6 @@ function selectOperations(
       'operation.error_message as errorMessage',
       'operation.error_path as errorPath',
       hasLapsed.as('hasLapsed'),
-      sql<boolean>`coalesce(operation.expires_at <= ${now}, false)`.as('isExpired'),
     ]);
 }
 
@@ -646,7 +285,7 @@ function toRecord(row: OperationRow, namespace: StateNamespace): OperationRecord
   return {
     id: row.id,
     kind: row.kind,
-    status: statusOf(row),
+    status: row.status,
     stateId: row.stateId,
     label: labelOf(namespace, row.stateName),
     actor: row.actor,
@@ -666,11 +305,6 @@ function toRecord(row: OperationRow, namespace: StateNamespace): OperationRecord
     replacedOperationId: row.replacedOperationId,
     error: errorOf(row),
   };
-}
-
-/** The record may not have been swept yet. */
-function statusOf({ status, isExpired }: OperationRow): OperationStatus {
-  return status === 'SUCCEEDED' && isExpired ? 'EXPIRED' : status;
 }
 
 function archiveOf({

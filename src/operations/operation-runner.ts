@@ -4,15 +4,10 @@ import { describeError } from '../base/error-log.ts';
 import { CommitUndecidedError } from '../database/commit.ts';
 import type { KilolockDatabase } from '../database/connection.ts';
 import { DatabaseUnavailableError, isConnectionLost } from '../database/errors.ts';
+import type { NewOperation } from './operation-admission.ts';
 import { OperationLeases } from './operation-leases.ts';
-import {
-  markRunning,
-  type NewOperation,
-  type OperationEnd,
-  OperationLostError,
-  type OperationRecord,
-  settleFailure,
-} from './operation-records.ts';
+import { markRunning, type OperationEnd, OperationLostError, settleFailure } from './operation-lifecycle.ts';
+import type { OperationRecord } from './operation-records.ts';
 import { Slots } from './slots.ts';
 import { toUserError, type UserError } from './user-error.ts';
 

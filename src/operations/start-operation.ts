@@ -10,7 +10,7 @@ import {
   insertOperation,
   lockAdmission,
   type NewOperation,
-} from './operation-records.ts';
+} from './operation-admission.ts';
 import { type OperationWork, undecided } from './operation-runner.ts';
 import type { ArchiveServices, CallerRequest } from './services.ts';
 import { RequestRefusedError, type UserError } from './user-error.ts';

@@ -5,7 +5,7 @@ import pg from 'pg';
 import type { KilolockDatabase } from '../../src/database/connection.ts';
 import type { Caller } from '../../src/history/states.ts';
 import { importStateSnapshot } from '../../src/operations/import-state-snapshot.ts';
-import { failInterrupted, renewLeases } from '../../src/operations/operation-records.ts';
+import { failInterrupted, renewLeases } from '../../src/operations/operation-lifecycle.ts';
 import type { OperationRunner } from '../../src/operations/operation-runner.ts';
 import { Slots } from '../../src/operations/slots.ts';
 import { RequestRefusedError } from '../../src/operations/user-error.ts';

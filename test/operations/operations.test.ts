@@ -13,12 +13,14 @@ import { importStateArchive } from '../../src/operations/import-state-archive.ts
 import {
   failInterrupted,
   findExports,
-  findLastSuccesses,
-  findOperations,
-  listVersionMapping,
   markSucceeded,
   OperationLostError,
   renewLeases,
+} from '../../src/operations/operation-lifecycle.ts';
+import {
+  findLastSuccesses,
+  findOperations,
+  listVersionMapping,
   searchOperations,
 } from '../../src/operations/operation-records.ts';
 import type { OperationRunner } from '../../src/operations/operation-runner.ts';
