@@ -98,8 +98,9 @@ class PayloadScan {
       const opening = this.#next();
       if (opening === CODE.openBrace || opening === CODE.openBracket) {
         const closing = opening + TO_CLOSING;
-        if (open.push(closing) > maxDepth)
+        if (open.push(closing) > maxDepth) {
           throw new PayloadFault(`is nested more than ${MAX_PAYLOAD_DEPTH} deep`);
+        }
         this.#at += 1;
         this.#whitespace();
         if (this.#next() !== closing) continue;

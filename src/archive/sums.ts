@@ -1,4 +1,4 @@
-import { ArchiveError } from './errors.ts';
+import { ArchiveError, type ArchiveErrorCode } from './errors.ts';
 import { MEMBER } from './format.ts';
 
 /** Bytes of `SHA256SUMS`: one line for `sha256sum -c` per member, in their order. */
@@ -19,42 +19,19 @@ export function checkSums(sums: Uint8Array, members: readonly { name: string; sh
   for (const [index, line] of lines.entries()) {
     const [, sha256, name] = /^([0-9a-f]{64}) {2}(.+)$/.exec(line) ?? [];
     const member = members[index];
-    if (sha256 === undefined || name === undefined) {
-      throw new ArchiveError(
-        'ARCHIVE_CORRUPT',
-        `line ${index + 1} of ${MEMBER.sums} is not a digest and a name`,
-        {
-          member: MEMBER.sums,
-        },
-      );
-    }
-    if (member === undefined || member.name !== name) {
-      throw new ArchiveError(
-        'ARCHIVE_INCONSISTENT',
-        `line ${index + 1} of ${MEMBER.sums} is not about ${member?.name ?? 'any member'}`,
-        { member: MEMBER.sums },
-      );
+    const which = `line ${index + 1} of ${MEMBER.sums}`;
+    if (name === undefined) throw refusal('ARCHIVE_CORRUPT', `${which} is not a digest and a name`);
+    if (member?.name !== name) {
+      throw refusal('ARCHIVE_INCONSISTENT', `${which} is not about ${member?.name ?? 'any member'}`);
     }
     if (member.sha256 !== sha256) {
-      throw new ArchiveError(
-        'ARCHIVE_CORRUPT',
-        `${name} does not have the SHA-256 that ${MEMBER.sums} gives`,
-        {
-          member: name,
-        },
-      );
+      throw refusal('ARCHIVE_CORRUPT', `${name} does not have the SHA-256 that ${MEMBER.sums} gives`, name);
     }
   }
-  if (end !== '') {
-    throw new ArchiveError('ARCHIVE_CORRUPT', `the last line of ${MEMBER.sums} has no newline`, {
-      member: MEMBER.sums,
-    });
-  }
-  throw new ArchiveError(
-    'ARCHIVE_INCONSISTENT',
-    `${MEMBER.sums} does not list ${members[lines.length]?.name}`,
-    {
-      member: MEMBER.sums,
-    },
-  );
+  if (end !== '') throw refusal('ARCHIVE_CORRUPT', `the last line of ${MEMBER.sums} has no newline`);
+  throw refusal('ARCHIVE_INCONSISTENT', `${MEMBER.sums} does not list ${members[lines.length]?.name}`);
+}
+
+function refusal(code: ArchiveErrorCode, message: string, member: string = MEMBER.sums): ArchiveError {
+  return new ArchiveError(code, message, { member });
 }
