@@ -44,6 +44,7 @@ export interface Service {
 }
 
 const OPERATIONS_AT_A_TIME = 4;
+const READY_THREADS = 1;
 const ENVIRONMENT_DATABASES = 50;
 const CONNECTIONS_AN_ENVIRONMENT = 5;
 const HOUSEKEEPING_MS = 10 * 60 * 1000;
@@ -91,7 +92,7 @@ export async function startService(
     logger,
     concurrency: OPERATIONS_AT_A_TIME,
   });
-  const inspector = new Inspector(OPERATIONS_AT_A_TIME);
+  const inspector = new Inspector(OPERATIONS_AT_A_TIME, READY_THREADS);
   const services: ArchiveServices = {
     environments,
     store: await openArchiveStore(join(config.dataDirectory, 'store')).catch(blameOperator(DATA_DIRECTORY)),

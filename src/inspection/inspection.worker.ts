@@ -17,6 +17,7 @@ import type { Storage } from './storage.ts';
 
 /** One inspection. Runs in a thread of its own: whatever a document costs, nobody else waits for it. */
 export default async function inspect({ port, work }: InspectionTask): Promise<InspectionResult> {
+  tell(port, { kind: 'begun', threadId });
   try {
     return { found: await find(port, work) };
   } catch (error) {
@@ -31,7 +32,7 @@ async function find(
   work: InspectionWork,
 ): Promise<InspectionResults[InspectionWork['kind']]> {
   const events: InspectionEvents = {
-    onDocument: (document) => tell(port, { kind: 'document', document, threadId }),
+    onDocument: (document) => tell(port, { kind: 'document', document }),
     onProgress: (progress) => tell(port, { kind: 'progress', progress }),
   };
   switch (work.kind) {

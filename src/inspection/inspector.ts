@@ -60,20 +60,27 @@ const IDLE_MS = 60_000;
 export class Inspector {
   readonly #pool: Piscina<InspectionTask, InspectionResult>;
   readonly #costs: DocumentCosts;
+  /** The ends of the inspections that have no thread yet. */
+  readonly #waiting = new Set<(reason: unknown) => void>();
 
-  /** @param threads how many inspections go on at a time; others wait. */
-  constructor(threads: number, costs: Partial<DocumentCosts> = {}) {
+  /**
+   * @param threads how many inspections go on at a time; others wait.
+   * @param ready how many threads are kept ready, though there is nothing to do: a new one takes a third of a second.
+   */
+  constructor(threads: number, ready: number, costs: Partial<DocumentCosts> = {}) {
     this.#costs = { ...DEFAULT_COSTS, ...costs };
     this.#pool = new Piscina({
       filename: new URL('./inspection.worker.ts', import.meta.url).href,
-      minThreads: 0,
+      minThreads: ready,
       maxThreads: threads,
       idleTimeout: IDLE_MS,
       atomics: 'disabled',
       resourceLimits: { maxOldGenerationSizeMb: this.#costs.maxHeapMb },
     });
-    // A thread that fails without a task has nobody to tell; the next task gets another.
-    this.#pool.on('error', () => {});
+    // A thread that could not be made: who waits for one would wait for ever.
+    this.#pool.on('error', (error) => {
+      for (const end of this.#waiting) end(error);
+    });
   }
 
   /**
@@ -135,11 +142,15 @@ export class Inspector {
     const { port1: port, port2 } = new MessageChannel();
     const ended = new AbortController();
     const end = (reason: unknown) => ended.abort(reason);
-    const watch = new ThreadWatch(() => this.#pool.threads, this.#costs.maxDocumentCpuMs, end);
+    this.#waiting.add(end);
+    const watch = new ThreadWatch(this.#costs.maxDocumentCpuMs, end);
     const onAbort = () => end(signal?.reason);
     signal?.addEventListener('abort', onAbort, { once: true });
     port.on('message', (message: FromThread) => {
-      if (message.kind === 'document') watch.begin(message);
+      if (message.kind === 'begun') {
+        this.#waiting.delete(end);
+        watch.begin(this.#pool.threads.find(({ threadId }) => threadId === message.threadId));
+      } else if (message.kind === 'document') watch.next(message.document);
       else if (message.kind === 'progress') onProgress?.(message.progress);
       else if (storage !== undefined) answer(storage, message, port).catch(end);
     });
@@ -158,6 +169,7 @@ export class Inspector {
         : error;
     } finally {
       signal?.removeEventListener('abort', onAbort);
+      this.#waiting.delete(end);
       watch.stop();
       port.close();
     }
@@ -183,7 +195,6 @@ async function tellGrowth(grown: AsyncIterable<number>, port: MessagePort): Prom
 
 /** Watches how long a thread works at one document. */
 class ThreadWatch {
-  readonly #threads: () => readonly Worker[];
   readonly #maxMs: number;
   readonly #end: (reason: unknown) => void;
   readonly #timer: NodeJS.Timeout;
@@ -192,17 +203,20 @@ class ThreadWatch {
   /** What the thread had used when the document at hand was first seen. */
   #before: NodeJS.CpuUsage | null = null;
 
-  constructor(threads: () => readonly Worker[], maxMs: number, end: (reason: unknown) => void) {
-    this.#threads = threads;
+  constructor(maxMs: number, end: (reason: unknown) => void) {
     this.#maxMs = maxMs;
     this.#end = end;
     this.#timer = setInterval(() => void this.#look(), WATCH_MS);
   }
 
-  /** Notes that a thread begins with another document. */
-  begin({ document, threadId }: Extract<FromThread, { kind: 'document' }>): void {
+  /** Notes which thread it is. */
+  begin(thread: Worker | undefined): void {
+    this.#thread = thread;
+  }
+
+  /** Notes that it begins with another document. */
+  next(document: NamedDocument): void {
     this.#document = document;
-    this.#thread ??= this.#threads().find((thread) => thread.threadId === threadId);
     this.#before = null;
   }
 

@@ -46,8 +46,9 @@ export type InspectionResult =
 
 /** What the thread says meanwhile. */
 export type FromThread =
+  | { readonly kind: 'begun'; readonly threadId: number }
   /** It begins with another document. */
-  | { readonly kind: 'document'; readonly document: NamedDocument; readonly threadId: number }
+  | { readonly kind: 'document'; readonly document: NamedDocument }
   | { readonly kind: 'progress'; readonly progress: InspectionProgress }
   | { readonly kind: 'ask'; readonly about: 'jsonbText'; readonly document: Uint8Array }
   | { readonly kind: 'ask'; readonly about: 'faultOf'; readonly rows: DoubtfulRows };

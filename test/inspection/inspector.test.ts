@@ -14,7 +14,7 @@ import { smallHistory, thingsDocument } from '../restore/support/histories.ts';
 const inDirectory = temporaryDirectory();
 let inspector: Inspector;
 beforeAll(() => {
-  inspector = new Inspector(2);
+  inspector = new Inspector(2, 0);
 });
 afterAll(() => inspector.close());
 
@@ -77,7 +77,7 @@ test('a document that takes more memory than there is for it is refused, and the
   const instances = Array.from({ length: 40_000 }, (_, i) => `{"index_key": ${i}}`).join();
   const resource = `{"mode": "managed", "type": "thing", "name": "a", "provider": "p", "instances": [${instances}]}`;
   await buildArchive(historyOf(`{"version": 4, "resources": [${resource}]}`), path);
-  const narrow = new Inspector(1, { maxHeapMb: 24 });
+  const narrow = new Inspector(1, 0, { maxHeapMb: 24 });
   try {
     await expect(narrow.inspectForRestore(inspected(path), keepsAll, null)).rejects.toMatchObject({
       name: 'RefusedDocumentError',
@@ -95,7 +95,7 @@ test('a document that takes more memory than there is for it is refused, and the
 test('a document that takes more time than there is for it is refused', async () => {
   const path = inDirectory('long');
   await buildArchive(historyOf(`{"version": 4, "unknown": [${'0,'.repeat(20_000_000)}0]}`), path);
-  const hasty = new Inspector(1, { maxDocumentCpuMs: 50 });
+  const hasty = new Inspector(1, 0, { maxDocumentCpuMs: 50 });
   try {
     await expect(hasty.inspectForRestore(inspected(path), keepsAll, null)).rejects.toMatchObject({
       name: 'RefusedDocumentError',
@@ -104,6 +104,19 @@ test('a document that takes more time than there is for it is refused', async ()
     });
   } finally {
     await hasty.close();
+  }
+});
+
+test('an inspection that no thread can be made for fails, and does not wait for ever', async () => {
+  const path = inDirectory('no thread');
+  await buildArchive(smallHistory, path);
+  const starved = new Inspector(1, 0, { maxHeapMb: 8 });
+  try {
+    await expect(starved.inspectForRestore(inspected(path), keepsAll, null)).rejects.toMatchObject({
+      code: 'ERR_WORKER_OUT_OF_MEMORY',
+    });
+  } finally {
+    await starved.close();
   }
 });
 

@@ -57,7 +57,7 @@ export async function openBackend(): Promise<Backend> {
     store: await openArchiveStore(storeDirectory),
     links: await loadOrCreateLinkSigner(directory),
     runner: newRunner(database),
-    inspector: new Inspector(4),
+    inspector: new Inspector(4, 0),
     readCredential: (token) => readKilolockCredential(database, POLICIES, token),
     accesses: new DownloadAccesses(),
     limits: DEFAULT_ARCHIVE_LIMITS,
