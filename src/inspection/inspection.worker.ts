@@ -4,6 +4,7 @@ import { Growth } from '../archive/growth.ts';
 import { readArchive } from '../archive/reader.ts';
 import { type InspectionEvents, inspectForExport, inspectForRestore } from './inspection.ts';
 import {
+  copyOf,
   type FromThread,
   type InspectionResult,
   type InspectionResults,
@@ -68,20 +69,43 @@ function growthBeyond(port: MessagePort): Growth {
   return growth;
 }
 
-/** Has the other side ask the database. */
+/** Has the other side ask the database. What is asked about is copied here and handed over, so that nobody waits for that there. */
 function storageBeyond(port: MessagePort): Storage {
   let answered: (answer: never) => void = () => {};
   port.on('message', (message: ToThread) => {
     if (message.kind === 'answer') answered(message.answer as never);
   });
-  const ask = <Answer>(question: FromThread) =>
+  const ask = <Answer>(question: FromThread, handedOver: readonly Uint8Array<ArrayBuffer>[]) =>
     new Promise<Answer>((resolve) => {
       answered = resolve;
-      tell(port, question);
+      port.postMessage(
+        question,
+        handedOver.map(({ buffer }) => buffer),
+      );
     });
   return {
-    jsonbText: (document) => ask({ kind: 'ask', about: 'jsonbText', document }),
-    faultOf: (rows) => ask({ kind: 'ask', about: 'faultOf', rows }),
+    jsonbText(bytes) {
+      const document = copyOf(bytes);
+      return ask({ kind: 'ask', about: 'jsonbText', document }, [document]);
+    },
+    faultOf(doubtful) {
+      const copies: Uint8Array<ArrayBuffer>[] = [];
+      const keep = (bytes: Uint8Array) => {
+        const copy = copyOf(bytes);
+        copies.push(copy);
+        return Buffer.from(copy.buffer);
+      };
+      const rows = {
+        document: doubtful.document && keep(doubtful.document),
+        resources: doubtful.resources.map((row) => ({
+          ...row,
+          attributes: keep(row.attributes),
+          sensitivePaths: keep(row.sensitivePaths),
+        })),
+        outputs: doubtful.outputs.map((row) => ({ ...row, value: keep(row.value), type: keep(row.type) })),
+      };
+      return ask({ kind: 'ask', about: 'faultOf', rows }, copies);
+    },
   };
 }
 

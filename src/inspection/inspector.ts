@@ -7,6 +7,7 @@ import { isErrno } from '../base/errno.ts';
 import { type NamedDocument, RefusedDocumentError } from './errors.ts';
 import type { InspectionProgress, RestoreFindings } from './inspection.ts';
 import {
+  copyOf,
   type FromThread,
   fromFailure,
   type InspectionResult,
@@ -181,11 +182,17 @@ async function answer(
   question: Extract<FromThread, { kind: 'ask' }>,
   port: MessagePort,
 ): Promise<void> {
-  const answer =
-    question.about === 'jsonbText'
-      ? await storage.jsonbText(question.document)
-      : await storage.faultOf(question.rows);
-  port.postMessage({ kind: 'answer', answer } satisfies ToThread);
+  if (question.about === 'faultOf') {
+    const answer = await storage.faultOf(question.rows);
+    port.postMessage({ kind: 'answer', answer } satisfies ToThread);
+    return;
+  }
+  const printed = await storage.jsonbText(question.document);
+  const answer = printed instanceof Uint8Array ? copyOf(printed) : printed;
+  port.postMessage(
+    { kind: 'answer', answer } satisfies ToThread,
+    answer instanceof Uint8Array ? [answer.buffer] : [],
+  );
 }
 
 async function tellGrowth(grown: AsyncIterable<number>, port: MessagePort): Promise<void> {
