@@ -8,7 +8,7 @@ import { TAR_BLOCK } from './tar.ts';
 import { OneZstdFrame, ZSTD_MAGIC } from './zstd-frame.ts';
 
 /** Size of the pieces the decoders hand out: few round trips to the thread pool, little memory. */
-const DECODED_CHUNK_BYTES = 128 * 1024;
+const DECODED_CHUNK_BYTES = 512 * 1024;
 
 /** The tar inside an archive file: out of one zstd frame, out of one gzip member, or as it is. */
 export class Container {

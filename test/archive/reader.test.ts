@@ -1,8 +1,9 @@
 import { createReadStream } from 'node:fs';
-import { readFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { beforeAll, describe, expect, it } from '@jest/globals';
+import { readArchiveFile } from '../../src/archive/archive-file.ts';
 import { type ArchiveMember, readArchive, verifyArchive } from '../../src/archive/reader.ts';
-import { buildArchive, collect } from './support/build-archive.ts';
+import { buildArchive, collect, each } from './support/build-archive.ts';
 import { summed, takeApart, tarOf, tarred, verdict, withJson, zstd } from './support/handmade.ts';
 import { readMembers } from './support/read-members.ts';
 import { sampleHistory } from './support/sample-history.ts';
@@ -143,5 +144,43 @@ describe('verifying a file', () => {
 
   it('says when there is no such file', async () => {
     await expect(verifyArchive(path('nowhere'))).rejects.toMatchObject({ code: 'ENOENT' });
+  });
+});
+
+describe('a file that is still being written', () => {
+  it('is read as far as it has grown, and to its very end at last', async () => {
+    await writeFile(path('growing'), 'abcdefgh');
+    const read: string[] = [];
+    async function* grown() {
+      for (const length of [2, 5]) {
+        yield length;
+        expect(read.join('')).toHaveLength(length);
+      }
+    }
+    for await (const chunk of readArchiveFile(path('growing'), { grown: grown() })) read.push(String(chunk));
+    expect(read).toEqual(['ab', 'cde', 'fgh']);
+  });
+
+  it('is truncated when it is shorter than was told', async () => {
+    await writeFile(path('short'), (await readFile(file)).subarray(0, 900));
+    const verifying = verifyArchive(path('short'), { grown: each([901]) });
+    await expect(verifying).rejects.toMatchObject({ code: 'ARCHIVE_TRUNCATED' });
+  });
+
+  it('is given up with the error of whoever writes it, or the reason of the signal', async () => {
+    const failure = new Error('disk full');
+    async function* failing() {
+      yield 700;
+      throw failure;
+    }
+    await expect(verifyArchive(file, { grown: failing() })).rejects.toBe(failure);
+    const abort = new AbortController();
+    async function* waiting() {
+      yield 700;
+      abort.abort(failure);
+      await new Promise(() => {});
+    }
+    const verifying = verifyArchive(file, { grown: waiting(), signal: abort.signal });
+    await expect(verifying).rejects.toBe(failure);
   });
 });

@@ -390,6 +390,34 @@ describe('a history that contradicts itself is not exported, and its preview say
   });
 });
 
+test('a refusal while the raw states stream ends the export, and no connection is lost by it', async () => {
+  const { stateId } = await post(backend.database, caller, 'app', documents[0] ?? '');
+  await backend.database.pool.query(
+    `insert into state_versions (tenant_id, state_id, serial, raw_state, source)
+     select tenant_id, state_id, n, raw_state || jsonb_build_object('serial', n, 'resources', '[]'::jsonb,
+         'check_results', (select jsonb_agg(md5(n || '.' || k)) from generate_series(1, 60000) k)), source
+     from state_versions, generate_series(100, 104) n where state_id = $1`,
+    [stateId],
+  );
+  const refusal = new Error('no such document');
+  // More often than there are connections.
+  for (let attempt = 0; attempt < 10; attempt++) {
+    const refused = inTransaction(backend.database, 'export', async (session) => {
+      const state = (await findStatesById(session.db, caller, [stateId])).get(stateId);
+      if (state === undefined) throw new Error(`There is no state ${stateId}.`);
+      const contents = await openExportSource(session, state, EXPORT_RECORD);
+      return writeArchive(contents, inDirectory('refused.klstate'), {
+        check: async (_, grown) => {
+          for await (const length of grown) if (length > 0) throw refusal;
+          throw new Error('the file was complete before it was refused');
+        },
+      });
+    });
+    await expect(refused).rejects.toBe(refusal);
+  }
+  expect((await archive(stateId, inDirectory('accepted.klstate'))).counts.versions).toBe(6);
+});
+
 test('a state without a version has nothing to export', async () => {
   const { rows } = await backend.database.pool.query(
     'insert into states (tenant_id, name) values ($1, $2) returning id',
