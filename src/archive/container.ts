@@ -2,7 +2,7 @@ import { constants, createZstdDecompress } from 'node:zlib';
 import { ByteReader } from './byte-reader.ts';
 import { decodeThrough } from './decode-through.ts';
 import { ArchiveError } from './errors.ts';
-import { type ArchiveLimits, EXPANSION_RATIO_GRACE_BYTES, MEMBER, ZSTD_WINDOW_LOG } from './format.ts';
+import { type ArchiveLimits, EXPANSION_RATIO_GRACE_BYTES, MAX_ZSTD_WINDOW_LOG, MEMBER } from './format.ts';
 import { GZIP_MAGIC, oneGzipMember } from './gzip.ts';
 import { TAR_BLOCK } from './tar.ts';
 import { OneZstdFrame, ZSTD_MAGIC } from './zstd-frame.ts';
@@ -78,7 +78,7 @@ export class Container {
   #decoded(head: Uint8Array, source: AsyncIterable<Uint8Array>): AsyncIterable<Uint8Array> {
     if (startsWith(head, ZSTD_MAGIC)) {
       this.#frame = new OneZstdFrame();
-      const params = { [constants.ZSTD_d_windowLogMax]: ZSTD_WINDOW_LOG };
+      const params = { [constants.ZSTD_d_windowLogMax]: MAX_ZSTD_WINDOW_LOG };
       const decoder = createZstdDecompress({ params, chunkSize: DECODED_CHUNK_BYTES });
       return decodeThrough(this.#frame.passThrough(source), decoder);
     }

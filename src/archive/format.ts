@@ -13,8 +13,8 @@ export const ARCHIVE_FILE_EXTENSION = '.klstate';
  */
 export const SUPPORTED_FEATURES: readonly string[] = [];
 
-/** Base-2 logarithm of the zstd window: 128 MiB, the most that `zstd -d` opens without a flag. */
-export const ZSTD_WINDOW_LOG = 27;
+/** Base-2 logarithm of the largest zstd window: 128 MiB, the most that `zstd -d` opens without a flag. */
+export const MAX_ZSTD_WINDOW_LOG = 27;
 
 /** Base-2 logarithm of the smallest zstd window there is (RFC 8878, 3.1.1.1.2). */
 export const MIN_ZSTD_WINDOW_LOG = 10;

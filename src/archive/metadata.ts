@@ -5,10 +5,10 @@ import { count, eventKind, name, payload, serial, sha256, text, time, uuid } fro
 import {
   ARCHIVE_FORMAT,
   type ArchiveLimits,
+  MAX_ZSTD_WINDOW_LOG,
   MEMBER,
   MIN_ZSTD_WINDOW_LOG,
   SUPPORTED_FEATURES,
-  ZSTD_WINDOW_LOG,
 } from './format.ts';
 import type {
   ArchivedEvent,
@@ -65,7 +65,7 @@ const manifest = record({
   counts: record({ versions: count, tags: count, events: count, resources: count }),
   versions: list(version),
   raw_state_text: optional(z.enum(['jsonb'])),
-  zstd_window_log: optional(z.int().min(MIN_ZSTD_WINDOW_LOG).max(ZSTD_WINDOW_LOG)),
+  zstd_window_log: optional(z.int().min(MIN_ZSTD_WINDOW_LOG).max(MAX_ZSTD_WINDOW_LOG)),
 });
 
 const format = record(formatFields);

@@ -4,7 +4,7 @@ import { dirname } from 'node:path';
 import { abortable, unlessAborted } from './abortable.ts';
 import { Consistency } from './consistency.ts';
 import { ArchiveError } from './errors.ts';
-import { DEFAULT_ARCHIVE_LIMITS, MEMBER, versionMemberName, ZSTD_WINDOW_LOG } from './format.ts';
+import { DEFAULT_ARCHIVE_LIMITS, MAX_ZSTD_WINDOW_LOG, MEMBER, versionMemberName } from './format.ts';
 import { byTagName } from './history-digest.ts';
 import {
   decodeExportRecord,
@@ -312,7 +312,7 @@ const SMALL_WINDOW_LOG = 21;
 function fittingWindowLog(versions: number, longestRawState: number): number {
   if (versions < 2) return SMALL_WINDOW_LOG;
   const reach = Math.min(versions, VERSIONS_IN_WINDOW) * longestRawState;
-  return Math.min(Math.max(Math.ceil(Math.log2(reach)), SMALL_WINDOW_LOG), ZSTD_WINDOW_LOG);
+  return Math.min(Math.max(Math.ceil(Math.log2(reach)), SMALL_WINDOW_LOG), MAX_ZSTD_WINDOW_LOG);
 }
 
 function mismatch(serial: bigint, what: string): ArchiveError {

@@ -1,5 +1,5 @@
 import { ArchiveError } from './errors.ts';
-import { MIN_ZSTD_WINDOW_LOG, ZSTD_WINDOW_LOG } from './format.ts';
+import { MAX_ZSTD_WINDOW_LOG, MIN_ZSTD_WINDOW_LOG } from './format.ts';
 
 /** First four bytes of a zstd frame (RFC 8878, 3.1.1). */
 export const ZSTD_MAGIC: Uint8Array = Uint8Array.of(0x28, 0xb5, 0x2f, 0xfd);
@@ -99,7 +99,7 @@ export class OneZstdFrame {
   }
 
   #declare(windowByte: number): void {
-    if (windowBytes(windowByte) > 2 ** ZSTD_WINDOW_LOG) {
+    if (windowBytes(windowByte) > 2 ** MAX_ZSTD_WINDOW_LOG) {
       throw new ArchiveError(
         'ARCHIVE_TOO_LARGE',
         'the zstd frame asks for a window above 128 MiB; repack it with zstd --long=27',
