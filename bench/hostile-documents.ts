@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { buildArchive } from '../test/archive/support/build-archive.ts';
+import { SeededRandom } from './history/seeded-random.ts';
 
 /** A state document that costs its reader far more than its archive's size tells. */
 export interface HostileDocument {
@@ -19,15 +20,15 @@ export function hostileDocuments(share: number): HostileDocument[] {
       resources: () => oneInstance(`${'['.repeat(490)}${'0, '.repeat(few(20 * MILLION))}0${']'.repeat(490)}`),
     },
     {
-      title: `${few(1000)} thousand instances`,
+      title: `${few(990)} thousand instances`,
       resources: () =>
         resource(
-          Array.from({ length: few(MILLION) }, (_, index) => instance(index, `"i-${index}"`)).join(', '),
+          Array.from({ length: few(990_000) }, (_, index) => instance(index, `"i-${index}"`)).join(', '),
         ),
     },
     {
       title: `a string of ${few(255)} MB`,
-      resources: () => oneInstance(`"${'x'.repeat(few(255 * MILLION))}"`),
+      resources: () => oneInstance(`"${manyCharacters(few(255 * MILLION))}"`),
     },
   ];
 }
@@ -38,6 +39,14 @@ export async function writeHostileArchive(document: HostileDocument, directory: 
   const rawState = `{"serial": 1, "lineage": "7c1e5d1a-3b52-4c8e-9a44-0d8f2b6c9e10", "outputs": {}, "version": 4, "resources": [${document.resources()}], "terraform_version": "1.11.4"}`;
   await buildArchive({ versions: [{ serial: 1n, rawState }], resources: null }, path);
   return path;
+}
+
+/** Not all the same, or the archive would be refused for what it unpacks to. */
+function manyCharacters(count: number): string {
+  const random = new SeededRandom('a long string');
+  const length = 1000;
+  const pieces = Array.from({ length: count / length }, () => random.hex(8).padEnd(length, 'x'));
+  return pieces.join('');
 }
 
 function oneInstance(value: string): string {

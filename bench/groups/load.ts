@@ -17,7 +17,7 @@ const AT_ONCE = 4;
 /** What people who preview notice of the heaviest imports, and whether the process bears them. */
 export const load: Group = {
   name: 'load',
-  minutes: { full: 15, quick: 3 },
+  minutes: { full: 20, quick: 3 },
   async run(bench) {
     const size = bench.quick ? 20 : 200;
     const nothing = await measure(bench, 'nothing', () => pause(ALONE_MS));

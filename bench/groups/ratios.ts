@@ -11,7 +11,7 @@ import { startBenchService } from '../service/service.ts';
 /** How long exports and imports take beside what an expert could do with the database. */
 export const ratios: Group = {
   name: 'ratios',
-  minutes: { full: 8, quick: 1 },
+  minutes: { full: 6, quick: 1 },
   async run(bench) {
     const shape = usualHistory(bench.quick ? 40 : 200);
     const repetitions = bench.quick ? 2 : 5;
