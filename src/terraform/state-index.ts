@@ -345,7 +345,7 @@ class StateIndexer {
               return ~this.#takeOverResource(row, former, at);
             }
           }
-          this.#lookAmongInstancesOf(isFirstList ? former : -1);
+          this.#lookAmongInstancesOf(former);
           isFirstList = false;
           return this.#instanceList(row, value);
         case 'mode':

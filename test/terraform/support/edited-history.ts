@@ -71,10 +71,12 @@ function newResource(choice: Choices): Resource {
 function newInstance(choice: Choices): Instance {
   const members: string[] = [];
   if (choice.once(5)) members.push('"private": "bnVsbA=="');
+  if (choice.once(5)) members.push('"identity": {"n": 1e90}');
+  if (choice.once(5)) members.push('"dependencies": ["thing.z", "thing.y", "thing.x"]');
   if (choice.once(8)) members.push('"deposed": "00000001"');
   if (choice.once(2)) members.push(`"index_key": ${choice.of(KEYS)}`);
   members.push(`"attributes": {"id": ${choice.of(VALUES)}, "n": ${choice.below(3)}}`);
-  if (choice.once(3)) members.push('"dependencies": ["thing.a", "thing.<b>"]');
+  if (choice.once(4)) members.push('"dependencies": ["thing.a", "thing.<b>"]');
   if (choice.once(3)) members.push(`"schema_version": ${choice.once(30) ? '4294967296' : choice.below(2)}`);
   if (choice.once(4)) members.push('"sensitive_attributes": [[{"type": "get_attr", "value": "id"}]]');
   return members;
@@ -135,6 +137,12 @@ const EDITS: readonly Edit[] = [
     const list = choice.of(['null', '[]', '["thing.z"]', '[null, "thing.y", null]']);
     someInstance(resources, choice)?.push(`"${choice.of(['dependencies', 'Dependencies'])}": ${list}`);
   },
+  ({ resources }, choice) => {
+    // The one before is refused as soon as the one after does not hide it any more.
+    const twins = ['"schema_version": 4294967296', '"schema_version": 1'];
+    some(resources, choice)?.instances.push(...twins.map((version) => ['"index_key": 77', version]));
+  },
+  ({ resources }, choice) => void some(resources, choice)?.instances.pop(),
   ({ resources }, choice) => {
     const member = choice.of([
       '"Attributes": 1',
