@@ -307,10 +307,11 @@ const SMALL_WINDOW_LOG = 21;
 
 /**
  * The window that lets a version be written as its difference from those before. It costs its length in memory on either
- * side, and time beyond what the processor's cache holds. A version alone has nothing before it to reach back to.
+ * side, and time beyond what the processor's cache holds. A version alone has nothing before it to reach back to,
+ * and one that is longer than any window cannot.
  */
 function fittingWindowLog(versions: number, longestRawState: number): number {
-  if (versions < 2) return SMALL_WINDOW_LOG;
+  if (versions < 2 || longestRawState >= 2 ** MAX_ZSTD_WINDOW_LOG) return SMALL_WINDOW_LOG;
   const reach = Math.min(versions, VERSIONS_IN_WINDOW) * longestRawState;
   return Math.min(Math.max(Math.ceil(Math.log2(reach)), SMALL_WINDOW_LOG), MAX_ZSTD_WINDOW_LOG);
 }

@@ -80,10 +80,12 @@ describe('an archive that was written', () => {
     expect((await verifyArchive(path(`${what}.klstate`))).manifest.zstdWindowLog).toBe(windowLog);
   });
 
-  it('never has a window above 128 MiB', async () => {
-    const contents = { ...archiveContents(sampleHistory), longestRawState: 268_435_455 };
-    await writeArchive(contents, path('widest.klstate'));
-    expect((await readFile(path('widest.klstate')))[5]).toBe(17 << 3);
+  it.each([
+    ['never above 128 MiB', 2 ** 27 - 1, 27],
+    ['small again where that does not reach back to the version before', 2 ** 27, 21],
+  ])('has a window %s', async (what, longestRawState, windowLog) => {
+    await writeArchive({ ...archiveContents(sampleHistory), longestRawState }, path(`${what}.klstate`));
+    expect((await readFile(path(`${what}.klstate`)))[5]).toBe((windowLog - 10) << 3);
   });
 
   it('is readable by its owner alone', async () => {
