@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import {
+  DEFAULT_STATE_DOCUMENT_LIMITS,
   readStateDocument,
   type StateDocument,
   type StateDocumentLimits,
@@ -195,4 +196,34 @@ test('after a document that was refused nothing is taken over', () => {
   expect(() => reader.read(document.subarray(0, -1))).toThrow(UnsupportedStateDocumentError);
   expect(reader.read(document).reusedInstances).toBe(0);
   expect(reader.read(document).reusedInstances).toBe(COUNT);
+});
+
+describe('what is found only when a scan has begun', () => {
+  const instance = (key: number, ...members: string[]) =>
+    `{"index_key": ${key}, "identity": {"n": 1e90}, "dependencies": ["a", "b"], "attributes": {}${members.join('')}}`;
+  const resource = (...lists: string[]) =>
+    `{"mode": "managed", "name": "all", "type": "thing", ${lists.map((list) => `"instances": ${list}`).join(', ')}}`;
+
+  test('is counted once, so that a document may come up to its limits', () => {
+    const first = documentOf([resource(`[${instance(1)}, ${instance(2)}, ${instance(3)}]`)]);
+    const second = documentOf([resource(`[${instance(2)}, ${instance(3)}]`)]);
+    const gained = 2 * (91 - '1e90'.length);
+    const limits = { ...DEFAULT_STATE_DOCUMENT_LIMITS, maxBytes: second.length + gained, maxDependencies: 4 };
+    const reader = new StateHistoryReader('terraform');
+    reader.read(first);
+    expect(reader.read(second).reusedInstances).toBe(2);
+    expect(() => readStateDocument(second, limits, readStateDocument(first))).not.toThrow();
+    const tooFew = { ...limits, maxDependencies: 3 };
+    expect(() => readStateDocument(second, tooFew, readStateDocument(first))).toThrow('dependencies');
+  });
+
+  test('is not taken for what is read into another', () => {
+    const history = [
+      documentOf([resource(`[${instance(1)}]`)]),
+      documentOf([resource(`[${instance(1, ', "schema_version": 1')}]`, `[${instance(1)}]`)]),
+    ];
+    expect(readings(history, readTogether('terraform', DEFAULT_STATE_DOCUMENT_LIMITS))).toEqual(
+      readings(history, readAlone('terraform', DEFAULT_STATE_DOCUMENT_LIMITS)),
+    );
+  });
 });
