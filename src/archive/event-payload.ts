@@ -63,7 +63,9 @@ class PayloadFault extends Error {}
 
 /** From the code of an opening brace or bracket to that of the closing one. */
 const TO_CLOSING = 2;
-const PLAIN_NUMBER = /-?(?:0|[1-9][0-9]{0,99})(?:\.[0-9]{1,99})?(?![0-9.eE])/y;
+const PLAIN_NUMBER = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?/y;
+/** Far below what PostgreSQL holds. */
+const FEW_DIGITS = 100;
 const NUMBER = /-?(0|[1-9][0-9]*)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]+))?/y;
 const SIMPLE_ESCAPES: ReadonlySet<string> = new Set('"\\/bfnrt');
 
@@ -187,8 +189,11 @@ class PayloadScan {
     // Most numbers are printed as they are spelled.
     PLAIN_NUMBER.lastIndex = this.#at;
     if (PLAIN_NUMBER.test(this.#json)) {
-      this.#at = PLAIN_NUMBER.lastIndex;
-      return;
+      const end = PLAIN_NUMBER.lastIndex;
+      if (end - this.#at < FEW_DIGITS && !'eE'.includes(this.#json.charAt(end) || ' ')) {
+        this.#at = end;
+        return;
+      }
     }
     NUMBER.lastIndex = this.#at;
     const [spelled, integer = '', fraction = '', exponentText = ''] = NUMBER.exec(this.#json) ?? [];

@@ -13,9 +13,10 @@ import {
 import { jsonPathAt } from './json-path.ts';
 import {
   DEFAULT_STATE_DOCUMENT_LIMITS,
-  MAX_INDEX_KEY_BYTES,
+  MAX_INDEXED_BYTES,
   MAX_REPEATED_BYTES,
   type StateDocumentLimits,
+  TOO_LONG_FOR_AN_INDEX,
 } from './limits.ts';
 import {
   type IndexKind,
@@ -130,8 +131,6 @@ export class StateDocument {
   readonly lineage: string;
   /** Null when absent, which is not the same as ''. */
   readonly terraformVersion: string | null;
-  /** Whether some output is not where its name in the documented case would find it: under `Outputs`, or as `Value`. */
-  readonly hasFoldedOutputs: boolean;
   /** How many objects and arrays are open at once, at most: 1 for `{}`. */
   readonly depth: number;
   /** How many keys and values it has, of all levels. */
@@ -146,7 +145,6 @@ export class StateDocument {
     this.serial = index.serial;
     this.lineage = index.lineage;
     this.terraformVersion = index.terraformVersion;
-    this.hasFoldedOutputs = index.hasFoldedOutputs;
     this.depth = index.depth;
     this.tokens = index.tokens;
     this.index = index;
@@ -173,6 +171,10 @@ export class StateDocument {
         );
       }
       if (resources.get(resource, RESOURCE.from) !== 0) continue;
+      for (const key of ['type', 'name', 'module'] as const) {
+        const at = count === 0 ? 0 : this.#inResource(resource, RESOURCE[key]);
+        if (at !== 0) this.#checkIndexed(key, at);
+      }
       const hasMode = count === 0 || this.#hasMode(resource);
       for (let row = first; row < first + count; row++) {
         if (hasMode && instances.get(row, INSTANCE.from) !== 0) continue;
@@ -227,11 +229,12 @@ export class StateDocument {
     if (this.bytes[at] !== QUOTE) {
       throw this.#problem(at, '"index_key" must be an integer of 64 bits or a string');
     }
-    if (endOfString(this.bytes, at) - at > MAX_INDEX_KEY_BYTES) {
-      throw this.#problem(
-        at,
-        `"index_key" has more than ${MAX_INDEX_KEY_BYTES} bytes, which no index of PostgreSQL holds`,
-      );
+    this.#checkIndexed('index_key', at);
+  }
+
+  #checkIndexed(key: string, at: number): void {
+    if (endOfString(this.bytes, at) - at > MAX_INDEXED_BYTES) {
+      throw this.#problem(at, `"${key}" ${TOO_LONG_FOR_AN_INDEX}`);
     }
   }
 

@@ -34,11 +34,14 @@ export const MAX_REPEATED_BYTES = 268_435_455;
 export const MAX_DEPTH = 10_000;
 
 /**
- * An index key as it is spelled, escapes and quotes included. It is part of the address, which has to fit into an index: of
- * 2 704 bytes, to which the best compression brings a megabyte at most, six times as long when it is spelled in escapes. What
- * is longer need not be quoted to know that.
+ * A text that goes into an index of Kilolock's by itself or as a part of an address, as it is spelled, escapes and quotes
+ * included. An index holds 2 704 bytes, to which the best compression brings a megabyte at most, six times as long when it is
+ * spelled in escapes. What is longer need not be read to know that.
  */
-export const MAX_INDEX_KEY_BYTES = 8_388_608;
+export const MAX_INDEXED_BYTES = 8_388_608;
+
+/** What is wrong with a longer one, as the end of a clause. */
+export const TOO_LONG_FOR_AN_INDEX = `has more than ${MAX_INDEXED_BYTES} bytes, which no index of PostgreSQL holds`;
 
 /**
  * How far PostgreSQL's `numeric` goes, in which jsonb keeps its numbers: digits before the decimal point and after

@@ -13,7 +13,7 @@ import {
   skipWhitespace,
 } from './json-bytes.ts';
 import { JsonScanner } from './json-scanner.ts';
-import type { StateDocumentLimits } from './limits.ts';
+import { MAX_INDEXED_BYTES, type StateDocumentLimits, TOO_LONG_FOR_AN_INDEX } from './limits.ts';
 import { OffsetTable } from './offset-table.ts';
 import { Predecessors } from './predecessors.ts';
 import { integerAt } from './resource-address.ts';
@@ -103,8 +103,6 @@ export interface StateIndex {
   readonly instances: OffsetTable;
   /** Earlier lists of dependencies that the last one was read into, by row of `instances`, in their order. */
   readonly earlierDependencies: ReadonlyMap<number, readonly number[]>;
-  /** Whether the outputs are reached by a key in another case, or of an output's members one is. */
-  readonly hasFoldedOutputs: boolean;
   /** Objects and arrays open at once, at most. */
   readonly depth: number;
   /** Keys and values together. */
@@ -149,6 +147,9 @@ const INSTANCE_KEYS = tokens(
   'tainted',
   'deposed',
 );
+
+/** No known key is longer, each character of it spelled as an escape. */
+const MAX_KNOWN_KEY_BYTES = 6 * 'create_before_destroy'.length + 2;
 
 /** A list and no map: keys are looked up once for each member of the structure, and an iterator costs more than it. */
 type KnownKeys<Name extends string> = readonly { readonly name: Name; readonly token: Buffer }[];
@@ -204,7 +205,6 @@ class StateIndexer {
   /** Start of the value that counts, by root key. */
   readonly #root = new Map<string, number>();
   #resourceCount = 0;
-  #hasFoldedOutputs = false;
   /** Whether the key last looked up was a known one in another case. */
   #wasFolded = false;
   #entries = 0;
@@ -243,7 +243,6 @@ class StateIndexer {
       resourceCount: this.#resourceCount,
       instances: this.#instances,
       earlierDependencies: this.#earlierDependencies,
-      hasFoldedOutputs: this.#hasFoldedOutputs,
       depth: this.#scanner.deepest,
       tokens: this.#scanner.tokens,
     };
@@ -255,7 +254,6 @@ class StateIndexer {
       case 'resources':
         return this.#resourceList(at);
       case 'outputs':
-        this.#hasFoldedOutputs ||= this.#wasFolded;
         return this.#outputMap(at);
       case 'version':
         if (!this.#isNull(at) && this.#integer(at) === null) this.#refuseVersion(at);
@@ -277,7 +275,12 @@ class StateIndexer {
       return this.#scanner.value(at, 1);
     }
     this.#expect(at, OPEN_BRACE, '"outputs" must be an object');
-    return this.#scanner.object(at, 2, (nameStart, _nameEnd, start) => this.#output(nameStart, start));
+    return this.#scanner.object(at, 2, (nameStart, nameEnd, start) => {
+      if (nameEnd - nameStart > MAX_INDEXED_BYTES) {
+        this.#scanner.fail(nameStart, `the name of an output ${TOO_LONG_FOR_AN_INDEX}`);
+      }
+      return this.#output(nameStart, start);
+    });
   }
 
   #output(nameStart: number, at: number): number {
@@ -288,7 +291,6 @@ class StateIndexer {
     this.#expect(at, OPEN_BRACE, 'an output must be an object');
     return this.#scanner.object(at, 3, (keyStart, keyEnd, start) => {
       const key = this.#key(keyStart, keyEnd, OUTPUT_KEYS);
-      this.#hasFoldedOutputs ||= this.#wasFolded;
       const end = this.#scanner.value(start, 3);
       if (key === 'value') {
         this.#outputs.set(row, OUTPUT.value, start);
@@ -747,7 +749,7 @@ class StateIndexer {
         return candidate.name;
       }
     }
-    if (this.#isPlain(start, end)) return null;
+    if (length > MAX_KNOWN_KEY_BYTES || this.#isPlain(start, end)) return null;
     const key = decodeString(this.#bytes, start, end);
     const folded = foldCase(key);
     for (const { name } of known) {

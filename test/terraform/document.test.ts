@@ -34,6 +34,9 @@ function onlyInstance(text: string): ResourceInstance {
   return instance;
 }
 
+const resourceWith = (member: string) =>
+  `{"version": 4, "serial": 1, "resources": [{"mode": "data", ${member}, "instances": [{}]}]}`;
+
 describe('what a document says of itself', () => {
   test('is read wherever it stands, not where its name first occurs', async () => {
     const history = await loadCase('10');
@@ -376,10 +379,22 @@ describe('limits', () => {
     expect(error.reason).toContain('as in Go');
   });
 
-  test('of an index key end far above what an index holds', () => {
-    const withKey = (bytes: number) => stateText(`{"index_key": "${'k'.repeat(bytes - 2)}"}`);
-    expect(() => read(withKey(8_388_608))).not.toThrow();
-    expect(refusal(withKey(8_388_609)).path).toBe('$.resources[0].instances[0].index_key');
+  test.each([
+    [
+      'an index key',
+      '$.resources[0].instances[0].index_key',
+      (text: string) => stateText(`{"index_key": ${text}}`),
+    ],
+    ['a type', '$.resources[0].type', (text: string) => resourceWith(`"type": ${text}`)],
+    ['a name', '$.resources[0].name', (text: string) => resourceWith(`"name": ${text}`)],
+    ['a module', '$.resources[0].module', (text: string) => resourceWith(`"module": ${text}`)],
+    ['an output', null, (text: string) => `{"version": 4, "serial": 1, "outputs": {${text}: {"value": 1}}}`],
+  ])('of %s end far above what an index holds', (_what, path, documentWith) => {
+    const documentOf = (bytes: number) => documentWith(`"${'k'.repeat(bytes - 2)}"`);
+    expect(() => read(documentOf(8_388_608))).not.toThrow();
+    const error = refusal(documentOf(8_388_609));
+    if (path !== null) expect(error.path).toBe(path);
+    expect(error.reason).toContain('which no index of PostgreSQL holds');
   });
 
   test('of what the rows of instances repeat count what their resource says, once for each but the first', () => {
