@@ -1,5 +1,5 @@
 import { rmSync } from 'node:fs';
-import type { ArchivedVersion, ArchiveManifest } from '../archive/model.ts';
+import type { ArchiveManifest } from '../archive/model.ts';
 import type { ArchiveMember, VerifiedArchive } from '../archive/reader.ts';
 import { readInto } from '../base/read-whole.ts';
 import {
@@ -9,7 +9,8 @@ import {
 } from '../terraform/document.ts';
 import { CarriedSpans } from './carried-spans.ts';
 import { DocumentChecks } from './document-checks.ts';
-import { type NamedDocument, RefusedDocumentError, rawStateOf, refusing } from './errors.ts';
+import { RefusedDocumentError, rawStateOf, refusing } from './errors.ts';
+import type { SharedProgress } from './shared-progress.ts';
 import { SpanDerivation } from './span-derivation.ts';
 import { OutputRowWriter, ResourceRowWriter, type RowPaths } from './spooled-rows.ts';
 import type { Storage } from './storage.ts';
@@ -30,20 +31,6 @@ export interface RestoreFindings {
   readonly warnings: readonly RestoreWarning[];
 }
 
-/** How far an inspection is: whole raw states looked at, and their bytes. */
-export interface InspectionProgress {
-  readonly versions: number;
-  readonly bytes: bigint;
-}
-
-/** What an inspection tells while it goes on. */
-export interface InspectionEvents {
-  /** Called before each document is looked at. */
-  readonly onDocument: (document: NamedDocument) => void;
-  /** Called after each raw state of an archive. */
-  readonly onProgress: (progress: InspectionProgress) => void;
-}
-
 type Members = AsyncGenerator<ArchiveMember, VerifiedArchive, void>;
 
 /**
@@ -53,8 +40,7 @@ type Members = AsyncGenerator<ArchiveMember, VerifiedArchive, void>;
  * @throws ArchiveError when it is not a sound archive.
  * @throws RefusedDocumentError for a document that no import would take.
  */
-export async function inspectForExport(members: Members, events: InspectionEvents): Promise<VerifiedArchive> {
-  const progress = new Progress(events);
+export async function inspectForExport(members: Members, progress: SharedProgress): Promise<VerifiedArchive> {
   let former: StateDocument | undefined;
   const memory = new DocumentMemory(() => {
     former = undefined;
@@ -64,7 +50,7 @@ export async function inspectForExport(members: Members, events: InspectionEvent
     if (step.done) return step.value;
     if (step.value.kind !== 'version') continue;
     const { version, byteLength, content } = step.value;
-    progress.begin(version);
+    progress.begin(version.serial);
     const bytes = await memory.fill(content, byteLength);
     former = refusing(rawStateOf(version.serial), () =>
       readStateDocument(bytes, DEFAULT_STATE_DOCUMENT_LIMITS, former),
@@ -93,9 +79,9 @@ export interface RestoreInspection {
  */
 export async function inspectForRestore(
   inspection: RestoreInspection,
-  events: InspectionEvents,
+  progress: SharedProgress,
 ): Promise<{ readonly archive: VerifiedArchive; readonly findings: RestoreFindings }> {
-  const asCarried = await passOver(inspection, events, (manifest, rows) =>
+  const asCarried = await passOver(inspection, progress, (manifest, rows) =>
     manifest.counts.resources === 0
       ? new SpanDerivation(manifest.state.currentSerial, rows)
       : new CarriedSpans(inspection.asidePath, manifest.state.currentSerial, rows),
@@ -105,7 +91,7 @@ export async function inspectForRestore(
   if (disagreement === null) return findingsOf(asCarried, null);
   const derived = await passOver(
     inspection,
-    events,
+    progress,
     ({ state }, rows) => new SpanDerivation(state.currentSerial, rows),
   );
   return findingsOf(derived, disagreement);
@@ -122,11 +108,11 @@ interface Pass<Spans> {
 /** Reads the archive from end to end, checks its documents and has `spansOf` settle its spans. */
 async function passOver<Spans extends CarriedSpans | SpanDerivation>(
   { read, rows, storage }: RestoreInspection,
-  events: InspectionEvents,
+  progress: SharedProgress,
   spansOf: (manifest: ArchiveManifest, rows: ResourceRowWriter | null) => Spans,
 ): Promise<Pass<Spans>> {
   const warnings = new WarningCollector();
-  const progress = new Progress(events);
+  progress.restart();
   const memory = new DocumentMemory(() => checks?.forgetFormer());
   using files = new DisposableStack();
   const rowFiles = rows && openRowFiles(rows, files);
@@ -154,7 +140,7 @@ async function passOver<Spans extends CarriedSpans | SpanDerivation>(
     if (member.kind === 'resource' && spans instanceof CarriedSpans) spans.add(member.resource);
     if (member.kind !== 'version') continue;
     const { version, byteLength, content } = member;
-    progress.begin(version);
+    progress.begin(version.serial);
     // Until the sums at the end agree, a bad document may be a damaged file: that would be the truer answer.
     if (refusal === null && checks !== null) {
       try {
@@ -209,27 +195,6 @@ function findingsOf(
       warnings: warnings.list(),
     },
   };
-}
-
-/** Counts the raw states that went by. */
-class Progress {
-  readonly #events: InspectionEvents;
-  #versions = 0;
-  #bytes = 0n;
-
-  constructor(events: InspectionEvents) {
-    this.#events = events;
-  }
-
-  begin({ serial }: ArchivedVersion): void {
-    this.#events.onDocument(rawStateOf(serial));
-  }
-
-  end(byteLength: number): void {
-    this.#versions += 1;
-    this.#bytes += BigInt(byteLength);
-    this.#events.onProgress({ versions: this.#versions, bytes: this.#bytes });
-  }
 }
 
 /** Above this a document is not kept for the sake of the next one. */

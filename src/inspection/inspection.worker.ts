@@ -2,7 +2,7 @@ import { type MessagePort, threadId } from 'node:worker_threads';
 import { readArchiveFile } from '../archive/archive-file.ts';
 import { Growth } from '../archive/growth.ts';
 import { readArchive } from '../archive/reader.ts';
-import { type InspectionEvents, inspectForExport, inspectForRestore } from './inspection.ts';
+import { inspectForExport, inspectForRestore } from './inspection.ts';
 import {
   copyOf,
   type FromThread,
@@ -13,14 +13,15 @@ import {
   type ToThread,
   toFailure,
 } from './protocol.ts';
-import { putAside, readSnapshot, SNAPSHOT } from './snapshot.ts';
+import { SharedProgress } from './shared-progress.ts';
+import { putAside, readSnapshot } from './snapshot.ts';
 import type { Storage } from './storage.ts';
 
 /** One inspection. Runs in a thread of its own: whatever a document costs, nobody else waits for it. */
-export default async function inspect({ port, work }: InspectionTask): Promise<InspectionResult> {
+export default async function inspect({ port, progress, work }: InspectionTask): Promise<InspectionResult> {
   tell(port, { kind: 'begun', threadId });
   try {
-    return { found: await find(port, work) };
+    return { found: await find(port, new SharedProgress(progress), work) };
   } catch (error) {
     return { failure: toFailure(error) };
   } finally {
@@ -30,24 +31,20 @@ export default async function inspect({ port, work }: InspectionTask): Promise<I
 
 async function find(
   port: MessagePort,
+  progress: SharedProgress,
   work: InspectionWork,
 ): Promise<InspectionResults[InspectionWork['kind']]> {
-  const events: InspectionEvents = {
-    onDocument: (document) => tell(port, { kind: 'document', document }),
-    onProgress: (progress) => tell(port, { kind: 'progress', progress }),
-  };
   switch (work.kind) {
     case 'export': {
       const file = readArchiveFile(work.path, { grown: growthBeyond(port) });
-      return inspectForExport(readArchive(file, work.limits), events);
+      return inspectForExport(readArchive(file, work.limits), progress);
     }
     case 'restore': {
       const read = () => readArchive(readArchiveFile(work.path), work.limits);
-      return inspectForRestore({ ...work, read, storage: storageBeyond(port) }, events);
+      return inspectForRestore({ ...work, read, storage: storageBeyond(port) }, progress);
     }
     case 'snapshot': {
       const { buffer, byteOffset, byteLength } = work.bytes;
-      events.onDocument(SNAPSHOT);
       const read = await readSnapshot(Buffer.from(buffer, byteOffset, byteLength), storageBeyond(port));
       await putAside(read, work.rows);
       const { lineage, terraformVersion, managedInstances } = read;

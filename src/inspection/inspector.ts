@@ -4,8 +4,8 @@ import { Piscina } from 'piscina';
 import type { ArchiveLimits } from '../archive/format.ts';
 import type { VerifiedArchive } from '../archive/reader.ts';
 import { isErrno } from '../base/errno.ts';
-import { type NamedDocument, RefusedDocumentError } from './errors.ts';
-import type { InspectionProgress, RestoreFindings } from './inspection.ts';
+import { type NamedDocument, RefusedDocumentError, rawStateOf } from './errors.ts';
+import type { RestoreFindings } from './inspection.ts';
 import {
   copyOf,
   type FromThread,
@@ -16,7 +16,8 @@ import {
   type InspectionWork,
   type ToThread,
 } from './protocol.ts';
-import { type ReadSnapshot, readSnapshot, snapshotAside } from './snapshot.ts';
+import { type InspectionProgress, SharedProgress } from './shared-progress.ts';
+import { type ReadSnapshot, readSnapshot, SNAPSHOT, snapshotAside } from './snapshot.ts';
 import type { RowPaths } from './spooled-rows.ts';
 import type { Storage } from './storage.ts';
 
@@ -48,6 +49,8 @@ export interface DocumentCosts {
 
 /** A document of a million instances, the most there may be, takes a good half of each. */
 const DEFAULT_COSTS: DocumentCosts = { maxHeapMb: 512, maxDocumentCpuMs: 120_000 };
+/** How messages name an archive before its first version. */
+const ARCHIVE: NamedDocument = { serial: null, name: 'The archive' };
 const WATCH_MS = 250;
 /** Read within a few milliseconds, whatever is in it. */
 const SMALL_DOCUMENT_BYTES = 256 * 1024;
@@ -144,24 +147,28 @@ export class Inspector {
     const ended = new AbortController();
     const end = (reason: unknown) => ended.abort(reason);
     this.#waiting.add(end);
-    const watch = new ThreadWatch(this.#costs.maxDocumentCpuMs, end);
+    const progress = new SharedProgress();
+    const watch = new ThreadWatch(progress, this.#costs.maxDocumentCpuMs, {
+      end,
+      onProgress,
+      name: work.kind === 'snapshot' ? SNAPSHOT : ARCHIVE,
+    });
     const onAbort = () => end(signal?.reason);
     signal?.addEventListener('abort', onAbort, { once: true });
     port.on('message', (message: FromThread) => {
       if (message.kind === 'begun') {
         this.#waiting.delete(end);
         watch.begin(this.#pool.threads.find(({ threadId }) => threadId === message.threadId));
-      } else if (message.kind === 'document') watch.next(message.document);
-      else if (message.kind === 'progress') onProgress?.(message.progress);
-      else if (storage !== undefined) answer(storage, message, port).catch(end);
+      } else if (storage !== undefined) answer(storage, message, port).catch(end);
     });
     if (grown !== undefined) tellGrowth(grown, port).catch(end);
     try {
       const result = await this.#pool.run(
-        { port: port2, work },
+        { port: port2, progress: progress.memory, work },
         { signal: ended.signal, transferList: [port2] },
       );
       if ('failure' in result) throw fromFailure(result.failure);
+      onProgress?.(progress.passed);
       return result.found as InspectionResults[Work['kind']];
     } catch (error) {
       if (ended.signal.aborted) throw ended.signal.reason;
@@ -200,19 +207,29 @@ async function tellGrowth(grown: AsyncIterable<number>, port: MessagePort): Prom
   port.postMessage({ kind: 'whole' } satisfies ToThread);
 }
 
-/** Watches how long a thread works at one document. */
+/** Whom a watch tells. */
+interface Watcher {
+  readonly onProgress: Inspected['onProgress'] | undefined;
+  readonly end: (reason: unknown) => void;
+  /** How to name what is inspected while no version is at hand. */
+  readonly name: NamedDocument;
+}
+
+/** Watches how long a thread works at one document, and passes on how far it is. */
 class ThreadWatch {
+  readonly #progress: SharedProgress;
   readonly #maxMs: number;
-  readonly #end: (reason: unknown) => void;
+  readonly #tell: Watcher;
   readonly #timer: NodeJS.Timeout;
-  #document: NamedDocument = { serial: null, name: 'The archive' };
   #thread: Worker | undefined;
+  #serial: bigint | null = null;
   /** What the thread had used when the document at hand was first seen. */
   #before: NodeJS.CpuUsage | null = null;
 
-  constructor(maxMs: number, end: (reason: unknown) => void) {
+  constructor(progress: SharedProgress, maxMs: number, tell: Watcher) {
+    this.#progress = progress;
     this.#maxMs = maxMs;
-    this.#end = end;
+    this.#tell = tell;
     this.#timer = setInterval(() => void this.#look(), WATCH_MS);
   }
 
@@ -221,15 +238,13 @@ class ThreadWatch {
     this.#thread = thread;
   }
 
-  /** Notes that it begins with another document. */
-  next(document: NamedDocument): void {
-    this.#document = document;
-    this.#before = null;
-  }
-
   /** The refusal of the document at hand. */
   refusal(reason: string): RefusedDocumentError {
-    return new RefusedDocumentError(this.#document, { path: '$', reason });
+    const { serial } = this.#progress;
+    return new RefusedDocumentError(serial === null ? this.#tell.name : rawStateOf(serial), {
+      path: '$',
+      reason,
+    });
   }
 
   stop(): void {
@@ -237,11 +252,14 @@ class ThreadWatch {
   }
 
   async #look(): Promise<void> {
-    const document = this.#document;
+    this.#tell.onProgress?.(this.#progress.passed);
+    const { serial } = this.#progress;
     const used = await this.#thread?.cpuUsage().catch(() => undefined);
-    if (used === undefined || document !== this.#document) return;
+    if (used === undefined || serial !== this.#progress.serial) return;
+    if (serial !== this.#serial) this.#before = null;
+    this.#serial = serial;
     this.#before ??= used;
     const ms = (used.user + used.system - this.#before.user - this.#before.system) / 1000;
-    if (ms > this.#maxMs) this.#end(this.refusal(`it takes more than ${this.#maxMs} ms to check`));
+    if (ms > this.#maxMs) this.#tell.end(this.refusal(`it takes more than ${this.#maxMs} ms to check`));
   }
 }

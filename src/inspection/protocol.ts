@@ -3,8 +3,8 @@ import type { MessagePort } from 'node:worker_threads';
 import { ArchiveError } from '../archive/errors.ts';
 import type { ArchiveLimits } from '../archive/format.ts';
 import type { VerifiedArchive } from '../archive/reader.ts';
-import { type NamedDocument, RefusedDocumentError } from './errors.ts';
-import type { InspectionProgress, RestoreFindings } from './inspection.ts';
+import { RefusedDocumentError } from './errors.ts';
+import type { RestoreFindings } from './inspection.ts';
 import type { ReadSnapshot } from './snapshot.ts';
 import type { RowPaths } from './spooled-rows.ts';
 import type { DoubtfulRows, Storage } from './storage.ts';
@@ -17,6 +17,8 @@ import type { DoubtfulRows, Storage } from './storage.ts';
 /** What a thread is to inspect. */
 export interface InspectionTask {
   readonly port: MessagePort;
+  /** The memory of a {@link SharedProgress}. */
+  readonly progress: SharedArrayBuffer;
   readonly work: InspectionWork;
 }
 
@@ -47,9 +49,6 @@ export type InspectionResult =
 /** What the thread says meanwhile. */
 export type FromThread =
   | { readonly kind: 'begun'; readonly threadId: number }
-  /** It begins with another document. */
-  | { readonly kind: 'document'; readonly document: NamedDocument }
-  | { readonly kind: 'progress'; readonly progress: InspectionProgress }
   | { readonly kind: 'ask'; readonly about: 'jsonbText'; readonly document: Uint8Array }
   | { readonly kind: 'ask'; readonly about: 'faultOf'; readonly rows: DoubtfulRows };
 

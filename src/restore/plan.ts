@@ -3,8 +3,9 @@ import type { ArchivedState } from '../archive/model.ts';
 import type { VerifiedArchive } from '../archive/reader.ts';
 import { present } from '../base/invariant.ts';
 import type { KilolockDatabase } from '../database/connection.ts';
-import type { InspectionProgress } from '../inspection/inspection.ts';
+
 import type { Inspector } from '../inspection/inspector.ts';
+import type { InspectionProgress } from '../inspection/shared-progress.ts';
 import type { RestoreWarning } from '../inspection/warnings.ts';
 import { DatabaseStorage } from './database-storage.ts';
 import type { LockPolicy } from './destination.ts';
