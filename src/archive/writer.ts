@@ -300,8 +300,8 @@ class TarComposer {
   }
 }
 
-/** Versions that a window reaches over: half as many make a file of 200 versions half as large again. */
-const VERSIONS_IN_WINDOW = 16;
+/** Versions that a window reaches over: twice as many make a file that is as large, half as many one that can be larger. */
+const VERSIONS_IN_WINDOW = 8;
 /** Costs next to nothing, and is what `zstd` takes by itself: packed again by it, a small archive is none that looks damaged. */
 const SMALL_WINDOW_LOG = 21;
 

@@ -52,6 +52,8 @@ const DEFAULT_COSTS: DocumentCosts = { maxHeapMb: 512, maxDocumentCpuMs: 120_000
 /** How messages name an archive before its first version. */
 const ARCHIVE: NamedDocument = { serial: null, name: 'The archive' };
 const WATCH_MS = 250;
+/** What is new in a thread is soon gone: with more room for it a thread takes more memory and no less time. */
+const YOUNG_HEAP_MB = 8;
 /** Read within a few milliseconds, whatever is in it. */
 const SMALL_DOCUMENT_BYTES = 256 * 1024;
 /** A thread that has nothing to do is kept this long. */
@@ -79,7 +81,10 @@ export class Inspector {
       maxThreads: threads,
       idleTimeout: IDLE_MS,
       atomics: 'disabled',
-      resourceLimits: { maxOldGenerationSizeMb: this.#costs.maxHeapMb },
+      resourceLimits: {
+        maxOldGenerationSizeMb: this.#costs.maxHeapMb,
+        maxYoungGenerationSizeMb: YOUNG_HEAP_MB,
+      },
     });
     // A thread that could not be made: who waits for one would wait for ever.
     this.#pool.on('error', (error) => {
