@@ -81,7 +81,8 @@ export const PURPOSES = {
     isolation: 'read committed',
     readOnly: false,
     statementMs: 10 * SECOND,
-    lockMs: 5 * SECOND,
+    // A row can be waited for twice over, behind who waits for it already and then for its holder: less than a statement has.
+    lockMs: 4 * SECOND,
     idleMs: 30 * SECOND,
     connectionMs: 10 * SECOND,
     patienceMs: 13 * SECOND,
