@@ -1,4 +1,4 @@
-import { createReadStream } from 'node:fs';
+import { readArchiveFile } from '../archive/archive-file.ts';
 import type { ArchiveLimits } from '../archive/format.ts';
 import type { ArchiveManifest } from '../archive/model.ts';
 import { type ArchiveMember, readArchive, type VerifiedArchive } from '../archive/reader.ts';
@@ -31,7 +31,7 @@ export function archiveMembers({
   VerifiedArchive,
   void
 > {
-  return readArchive(createReadStream(archivePath, { signal }), limits);
+  return readArchive(readArchiveFile(archivePath, { signal }), limits);
 }
 
 /** What comes out of a decoder at once, and may reach beyond the manifest. */
