@@ -14,10 +14,3 @@ export async function readInto(memory: Uint8Array, content: AsyncIterable<Uint8A
   // What was not written to holds whatever the memory held before.
   if (at < memory.length) throw new Error(`unreachable: ${at} of ${memory.length} bytes came`);
 }
-
-/** The bytes of a stream as one piece of memory; see {@link readInto}. */
-export async function readWhole(content: AsyncIterable<Uint8Array>, byteLength: number): Promise<Buffer> {
-  const bytes = Buffer.allocUnsafe(byteLength);
-  await readInto(bytes, content);
-  return bytes;
-}

@@ -1,12 +1,20 @@
 import { closeSync, openSync, readSync, rmSync } from 'node:fs';
 import type { ArchivedResource, ArchivedVersion } from '../archive/model.ts';
 import type { Projection } from '../terraform/projection.ts';
-import { int64Field, type RowFields, RowFileWriter, RowReader } from './row-file.ts';
+import {
+  endField,
+  endOf,
+  int64Field,
+  int64Of,
+  type RowFields,
+  RowFileWriter,
+  RowReader,
+  textOf,
+} from './row-file.ts';
 import { SpanAgreement } from './span-agreement.ts';
 import type { ResourceRowWriter } from './spooled-rows.ts';
 
 const PIECE_BYTES = 256 * 1024;
-const LASTS = 0n;
 
 /**
  * The resource spans an archive carries, compared with its raw states. They stand before the versions, so they are put
@@ -46,7 +54,7 @@ export class CarriedSpans {
     this.#aside?.append([
       span.address,
       int64Field(span.createSerial),
-      int64Field(span.deleteSerial ?? LASTS),
+      endField(span.deleteSerial),
       span.attributesHash,
       String(span.schemaVersion),
       span.createdAt,
@@ -117,13 +125,12 @@ function* readSpans(path: string): Generator<ArchivedResource, void, void> {
 
 function spanOf(fields: RowFields): ArchivedResource {
   const [address, createSerial, deleteSerial, hash, schemaVersion, createdAt] = fields;
-  const end = deleteSerial?.readBigInt64BE() ?? LASTS;
   return {
-    address: String(address),
-    createSerial: createSerial?.readBigInt64BE() ?? 0n,
-    deleteSerial: end === LASTS ? null : end,
-    attributesHash: String(hash),
-    schemaVersion: Number(schemaVersion),
-    createdAt: String(createdAt),
+    address: textOf(address),
+    createSerial: int64Of(createSerial),
+    deleteSerial: endOf(deleteSerial),
+    attributesHash: textOf(hash),
+    schemaVersion: Number(textOf(schemaVersion)),
+    createdAt: textOf(createdAt),
   };
 }

@@ -1,7 +1,7 @@
 import { rmSync } from 'node:fs';
 import type { ArchiveManifest } from '../archive/model.ts';
 import type { ArchiveMember, VerifiedArchive } from '../archive/reader.ts';
-import { readInto } from '../base/read-whole.ts';
+import { readInto } from '../base/read-into.ts';
 import {
   DEFAULT_STATE_DOCUMENT_LIMITS,
   readStateDocument,

@@ -135,3 +135,33 @@ export function int64Field(value: bigint): Buffer {
   bytes.writeBigInt64BE(value);
   return bytes;
 }
+
+/** No span ends at serial 0: it would have begun before. */
+const LASTS = 0n;
+
+/** The serial a span ends at, or null while it lasts, as a field of a length that does not change. */
+export function endField(deleteSerial: bigint | null): Buffer {
+  return int64Field(deleteSerial ?? LASTS);
+}
+
+/** The bytes of a field that is not null. */
+export function bytesOf(field: RowFields[number] | undefined): Buffer {
+  if (!field) throw new Error('A row that was put aside lacks a field.');
+  return field;
+}
+
+/** A field that was put aside as text. */
+export function textOf(field: RowFields[number] | undefined): string {
+  return bytesOf(field).toString();
+}
+
+/** What {@link int64Field} made a field of. */
+export function int64Of(field: RowFields[number] | undefined): bigint {
+  return bytesOf(field).readBigInt64BE();
+}
+
+/** What {@link endField} made a field of. */
+export function endOf(field: RowFields[number] | undefined): bigint | null {
+  const end = int64Of(field);
+  return end === LASTS ? null : end;
+}

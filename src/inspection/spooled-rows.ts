@@ -1,7 +1,17 @@
 import { createReadStream } from 'node:fs';
 import type { StateOutput } from '../terraform/document.ts';
 import type { ProjectedResource } from '../terraform/projection.ts';
-import { int64Field, type RowFields, RowFileWriter, RowReader } from './row-file.ts';
+import {
+  bytesOf,
+  endField,
+  endOf,
+  int64Field,
+  int64Of,
+  type RowFields,
+  RowFileWriter,
+  RowReader,
+  textOf,
+} from './row-file.ts';
 
 /** A row of `resources` before it has an id (data model 1.4, 3.2). */
 export interface ResourceRow {
@@ -23,9 +33,6 @@ export interface RowPaths {
   readonly outputs: string;
 }
 
-/** No span ends at serial 0: it would have begun before. */
-const LASTS = 0n;
-
 /** Puts rows of `resources` aside in a new file; see {@link readResourceRows}. */
 export class ResourceRowWriter {
   readonly #file: RowFileWriter;
@@ -38,7 +45,7 @@ export class ResourceRowWriter {
   /** Adds a row; returns where it is, for {@link end}. */
   add({ resource, createSerial, deleteSerial, createdAt }: ResourceRow): number {
     return this.#file.append([
-      int64Field(deleteSerial ?? LASTS),
+      endField(deleteSerial),
       int64Field(createSerial),
       createdAt,
       resource.address,
@@ -59,7 +66,7 @@ export class ResourceRowWriter {
 
   /** Says at which serial a row ends that was added as one that lasts. */
   end(row: number, deleteSerial: bigint): void {
-    this.#file.overwrite(row, int64Field(deleteSerial));
+    this.#file.overwrite(row, endField(deleteSerial));
   }
 
   close(): void {
@@ -73,26 +80,25 @@ export async function* readResourceRows(path: string): AsyncGenerator<ResourceRo
     const [deleteSerial, createSerial, createdAt, address, mode, type, name, provider, ...rest] = fields;
     const [modulePath, indexKind, indexValue, attributes, sensitivePaths, dependenciesRaw, hash, version] =
       rest;
-    const end = int64(deleteSerial);
     yield {
       resource: {
-        address: text(address),
-        mode: text(mode) as ProjectedResource['mode'],
-        type: text(type),
-        name: text(name),
-        provider: text(provider),
-        modulePath: text(modulePath),
-        indexKind: text(indexKind) as ProjectedResource['indexKind'],
-        indexValue: indexValue === null ? null : text(indexValue),
-        attributes: bytes(attributes),
-        sensitivePaths: bytes(sensitivePaths),
-        dependenciesRaw: text(dependenciesRaw),
-        attributesHash: text(hash),
-        schemaVersion: Number(text(version)),
+        address: textOf(address),
+        mode: textOf(mode) as ProjectedResource['mode'],
+        type: textOf(type),
+        name: textOf(name),
+        provider: textOf(provider),
+        modulePath: textOf(modulePath),
+        indexKind: textOf(indexKind) as ProjectedResource['indexKind'],
+        indexValue: indexValue === null ? null : textOf(indexValue),
+        attributes: bytesOf(attributes),
+        sensitivePaths: bytesOf(sensitivePaths),
+        dependenciesRaw: textOf(dependenciesRaw),
+        attributesHash: textOf(hash),
+        schemaVersion: Number(textOf(version)),
       },
-      createSerial: int64(createSerial),
-      deleteSerial: end === LASTS ? null : end,
-      createdAt: text(createdAt),
+      createSerial: int64Of(createSerial),
+      deleteSerial: endOf(deleteSerial),
+      createdAt: textOf(createdAt),
     };
   }
 }
@@ -119,11 +125,11 @@ export class OutputRowWriter {
 export async function* readOutputRows(path: string): AsyncGenerator<OutputRow, void, void> {
   for await (const [serial, name, value, type, sensitive] of readRows(path)) {
     yield {
-      serial: int64(serial),
-      name: text(name),
-      value: bytes(value),
-      type: bytes(type),
-      sensitive: text(sensitive) === 'true',
+      serial: int64Of(serial),
+      name: textOf(name),
+      value: bytesOf(value),
+      type: bytesOf(type),
+      sensitive: textOf(sensitive) === 'true',
     };
   }
 }
@@ -131,17 +137,4 @@ export async function* readOutputRows(path: string): AsyncGenerator<OutputRow, v
 async function* readRows(path: string): AsyncGenerator<RowFields, void, void> {
   const reader = new RowReader();
   for await (const piece of createReadStream(path)) yield* reader.push(piece);
-}
-
-function bytes(field: Buffer | null | undefined): Buffer {
-  if (!field) throw new Error('A row that was put aside lacks a field.');
-  return field;
-}
-
-function text(field: Buffer | null | undefined): string {
-  return bytes(field).toString();
-}
-
-function int64(field: Buffer | null | undefined): bigint {
-  return bytes(field).readBigInt64BE();
 }

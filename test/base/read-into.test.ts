@@ -1,8 +1,14 @@
 import { expect, test } from '@jest/globals';
-import { readWhole } from '../../src/base/read-whole.ts';
+import { readInto } from '../../src/base/read-into.ts';
 
 async function* chunks(...texts: string[]) {
   for (const text of texts) yield Buffer.from(text);
+}
+
+async function readWhole(content: AsyncIterable<Uint8Array>, byteLength: number): Promise<Buffer> {
+  const memory = Buffer.alloc(byteLength);
+  await readInto(memory, content);
+  return memory;
 }
 
 test('a stream becomes one piece of memory, with nothing in it that did not come', async () => {
