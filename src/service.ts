@@ -21,14 +21,16 @@ import { createContext, type GraphqlContext } from './graphql/context.ts';
 import { createSchema } from './graphql/schema.ts';
 import { createHttpServer } from './http/server.ts';
 import { Inspector } from './inspection/inspector.ts';
-import { openArchiveStore } from './operations/archive-store.ts';
 import { DownloadAccesses } from './operations/download-accesses.ts';
 import { openArchive, removeExpiredArchives } from './operations/downloads.ts';
 import { Environments } from './operations/environments.ts';
 import { failInterrupted } from './operations/operation-lifecycle.ts';
 import { OperationRunner } from './operations/operation-runner.ts';
+import { removeAbandonedUploads } from './operations/received-uploads.ts';
 import type { ArchiveServices } from './operations/services.ts';
 import { UploadsInFlight } from './operations/uploads-in-flight.ts';
+import { openArchiveStore } from './store/archive-store.ts';
+import { openScratch } from './store/scratch.ts';
 
 /** The subgraph, listening. */
 export interface Service {
@@ -96,6 +98,7 @@ export async function startService(
   const services: ArchiveServices = {
     environments,
     store: await openArchiveStore(join(config.dataDirectory, 'store')).catch(blameOperator(DATA_DIRECTORY)),
+    scratch: await openScratch(join(config.dataDirectory, 'scratch')).catch(blameOperator(DATA_DIRECTORY)),
     links: await loadOrCreateLinkSigner(config.dataDirectory).catch(blameOperator(DATA_DIRECTORY)),
     runner,
     inspector,
@@ -163,7 +166,10 @@ async function jwtVerifier({ auth, dataDirectory }: Config, logger: Logger): Pro
 async function housekeep(services: ArchiveServices, logger: Logger): Promise<void> {
   for (const work of [
     () => removeExpiredArchives(services),
-    () => services.store.removeLeftovers(LEFTOVERS_AGE_MS),
+    () => removeAbandonedUploads(services),
+    () => services.store.archives.removeLeftovers(LEFTOVERS_AGE_MS),
+    () => services.store.uploads.removeLeftovers(LEFTOVERS_AGE_MS),
+    () => services.scratch.removeLeftovers(LEFTOVERS_AGE_MS),
   ]) {
     await work().catch((error: unknown) => {
       logger.warn({ error: describeError(error) }, 'housekeeping failed; it is tried again later');

@@ -51,6 +51,7 @@ test('an import that runs upwards, or aside, is an error of `npm run check`', as
     'src/archive/x.ts': '../terraform/document.ts',
     'src/database/migrations/x.ts': '../../history/states.ts',
     'src/inspection/x.ts': '../database/connection.ts',
+    'src/store/x.ts': '../archive/format.ts',
     'src/auth/x.ts': '../history/states.ts',
     'src/history/x.ts': '../restore/plan.ts',
     'src/restore/x.ts': '../operations/services.ts',

@@ -15,7 +15,7 @@ export interface Download {
   /** The digest of the file in lowercase hex; it is the entity tag. */
   readonly sha256: string;
   /** Opens the file, or a range of it with both ends included, counted from 0. */
-  read(range?: { start: number; end: number }): Readable;
+  read(range?: { start: number; end: number }): Promise<Readable>;
   /**
    * Called once before the first byte of a response leaves; when it fails, none does.
    *
@@ -23,6 +23,9 @@ export interface Download {
    */
   begin(): Promise<(end: { readonly bytes: bigint; readonly isWhole: boolean }) => Promise<void>>;
 }
+
+/** Puts on record what came of a download. */
+type RecordEnd = Awaited<ReturnType<Download['begin']>>;
 
 /** What downloads need from the rest. */
 export interface DownloadRouteOptions {
@@ -99,7 +102,7 @@ async function answer(
   reply.header('content-length', length);
   if (request.method === 'HEAD') return reply.send();
   const end = await putOnRecord(request, download);
-  const body = range ? download.read(range) : download.read();
+  const body = await open(request, download, range, end);
   reportEnd(request, reply, body, length, end);
   return reply.send(body);
 }
@@ -141,12 +144,31 @@ async function putOnRecord(request: FastifyRequest, download: Download): ReturnT
   }
 }
 
+/** Opens the file once the access is on record, which says then that nothing was given out when it cannot be had. */
+async function open(
+  request: FastifyRequest,
+  download: Download,
+  range: ByteRange | null,
+  end: RecordEnd,
+): Promise<Readable> {
+  try {
+    return await (range ? download.read(range) : download.read());
+  } catch (error) {
+    const { logger } = request.scope;
+    logger.error({ error: describeError(error) }, 'the archive cannot be read');
+    await end({ bytes: 0n, isWhole: false }).catch((problem: unknown) => {
+      logger.error({ error: describeError(problem) }, 'recording the end of the download failed');
+    });
+    throw new HttpError(503, 'NOT_READY', 'The archive cannot be read at this moment; try again.');
+  }
+}
+
 function reportEnd(
   request: FastifyRequest,
   reply: FastifyReply,
   body: Readable,
   declaredBytes: number,
-  end: Awaited<ReturnType<Download['begin']>>,
+  end: RecordEnd,
 ): void {
   const { logger } = request.scope;
   let bytes = 0n;

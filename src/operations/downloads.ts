@@ -1,9 +1,13 @@
 import type { Readable } from 'node:stream';
+import type { Kysely } from 'kysely';
 import type { VerifiedLink } from '../auth/links.ts';
 import { mayIn } from '../auth/principal.ts';
+import type { KilolockDatabase } from '../database/connection.ts';
+import type { Database } from '../database/types.ts';
 import type { StateNamespace } from '../history/namespace.ts';
 import type { Caller } from '../history/states.ts';
-import { objectKeyOf, operationIdOf } from './archive-store.ts';
+import type { ObjectRange } from '../store/object-store.ts';
+import { operationIdOf } from './archive-keys.ts';
 import { selectorOf } from './current-caller.ts';
 import type { AccessEnd } from './download-accesses.ts';
 import { expireArchives, findExports } from './operation-lifecycle.ts';
@@ -43,7 +47,7 @@ export async function downloadUrl(
 /** An archive ready to be read. */
 export interface OpenArchive extends ArchiveRecord {
   /** The bytes from `start` to `end`, both included; all of them without a range. */
-  readonly read: (range?: { start: number; end: number }) => Readable;
+  readonly read: (range?: ObjectRange) => Promise<Readable>;
   /**
    * To be called before the first byte is given out: puts the access on record.
    *
@@ -75,10 +79,10 @@ export async function openArchive(
   const archive = operation?.archive;
   if (operation == null || archive?.objectKey == null) return null;
   const { objectKey } = archive;
-  if (!(await store.has(objectKey))) return null;
+  if ((await store.archives.sizeOf(objectKey)) === null) return null;
   return {
     ...archive,
-    read: (range) => store.read(objectKey, range),
+    read: (range) => store.archives.read(objectKey, range),
     async begin() {
       const event = await accesses.begin(database.for('record'), linkToken, LINK_SECONDS, {
         tenantId: namespace.tenantId,
@@ -112,11 +116,14 @@ async function isStillPermitted(
 
 /** How much longer than it is kept a file is left alone that nobody who could be asked knows. */
 const UNKNOWN_GRACE_MS = 3_600_000;
+/** So many files are asked about at a time. */
+const PAGE = 1_000;
 
 /**
- * Removes the archives whose time is past, and those of exports that ended otherwise than well: what a process that died
- * between two steps left is found the next time. An archive that no open database knows may be another's: it goes when it
- * is older than an archive is kept. A database that cannot be asked does not hinder the others.
+ * Removes the archives whose time is past, those of exports that ended otherwise than well, and those of attempts that do
+ * not count: what a process that died between two steps left is found the next time. An archive that no open database
+ * knows may be another's: it goes when it is older than an archive is kept. A database that cannot be asked does not
+ * hinder the others.
  *
  * @throws AggregateError when not every open database could be asked, after all the others were.
  */
@@ -125,26 +132,42 @@ export async function removeExpiredArchives({
   store,
   retentionSeconds,
 }: Pick<ArchiveServices, 'environments' | 'store' | 'retentionSeconds'>): Promise<void> {
-  const unknown = new Map(
-    (await store.list()).map(({ objectKey, ageMs }) => [operationIdOf(objectKey), ageMs]),
-  );
-  const failures: unknown[] = [];
-  for (const database of environments.openDatabases) {
-    try {
-      const db = database.for('housekeeping');
-      await expireArchives(db);
-      for (const { id, isKept } of await findExports(db, [...unknown.keys()])) {
-        unknown.delete(id);
-        if (!isKept) await store.remove(objectKeyOf(id));
+  const failures = new Map<KilolockDatabase, unknown>();
+  const ask = async (question: (db: Kysely<Database>) => Promise<void>) => {
+    for (const database of environments.openDatabases) {
+      if (failures.has(database)) continue;
+      await question(database.for('housekeeping')).catch((error) => failures.set(database, error));
+    }
+  };
+  await ask(expireArchives);
+  for await (const page of pagesOf(store.archives.list(), PAGE)) {
+    const unknown = new Map(page.map((object) => [object.key, object]));
+    await ask(async (db) => {
+      const ids = [...unknown.keys()].map(operationIdOf);
+      const known = new Map((await findExports(db, ids)).map((record) => [record.id, record]));
+      for (const key of unknown.keys()) {
+        const record = known.get(operationIdOf(key));
+        if (record === undefined) continue;
+        unknown.delete(key);
+        if (!record.mayKeep(key)) await store.archives.remove(key);
       }
-    } catch (error) {
-      failures.push(error);
+    });
+    for (const { key, ageMs } of unknown.values()) {
+      if (ageMs >= retentionSeconds * 1000 + UNKNOWN_GRACE_MS) await store.archives.remove(key);
     }
   }
-  for (const [id, ageMs] of unknown) {
-    if (ageMs >= retentionSeconds * 1000 + UNKNOWN_GRACE_MS) await store.remove(objectKeyOf(id));
+  if (failures.size > 0) {
+    const [cause] = failures.values();
+    throw new AggregateError([...failures.values()], 'Not every database could be asked.', { cause });
   }
-  if (failures.length > 0) {
-    throw new AggregateError(failures, 'Not every database could be asked.', { cause: failures[0] });
+}
+
+async function* pagesOf<Item>(items: AsyncIterable<Item>, size: number): AsyncGenerator<Item[], void, void> {
+  let page: Item[] = [];
+  for await (const item of items) {
+    if (page.push(item) < size) continue;
+    yield page;
+    page = [];
   }
+  yield page;
 }

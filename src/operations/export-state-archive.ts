@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { rm } from 'node:fs/promises';
 import { ARCHIVE_FILE_EXTENSION, ARCHIVE_FORMAT, DEFAULT_ARCHIVE_LIMITS } from '../archive/format.ts';
 import type { ArchivedState, ArchivedVersion } from '../archive/model.ts';
 import { type ArchiveContents, type WrittenArchive, writeArchive } from '../archive/writer.ts';
@@ -12,7 +13,7 @@ import { HistoryInconsistentError } from '../history/inconsistent.ts';
 import { findStatesById, findStatesByLabel, may, type StateRecord } from '../history/states.ts';
 import { RefusedDocumentError } from '../inspection/errors.ts';
 import type { Destination } from '../restore/destination.ts';
-import { objectKeyOf } from './archive-store.ts';
+import { archiveKeyOf } from './archive-keys.ts';
 import { withCurrentRights, withdrawn } from './current-caller.ts';
 import { insertOperation } from './operation-admission.ts';
 import { markSucceeded, type OperationEnd } from './operation-lifecycle.ts';
@@ -26,6 +27,9 @@ import {
 } from './start-operation.ts';
 import { insertStateEvent, stateUnlocked } from './state-events.ts';
 import { stateNotFound } from './user-error.ts';
+
+/** An export is tried once. */
+const ATTEMPT = 1;
 
 /**
  * Starts an export of the state the caller knows by `label`, or finds the one the idempotency key stands for.
@@ -106,7 +110,7 @@ async function removeUnless(
   operationId: string,
   end: OperationEnd,
 ): Promise<void> {
-  if (end === 'failed') await store.remove(objectKeyOf(operationId));
+  if (end === 'failed') await store.archives.remove(archiveKeyOf(operationId, ATTEMPT));
 }
 
 /** Both halves of an export, when it is still permitted. */
@@ -130,29 +134,40 @@ interface ExportedState extends Pick<ArchiveContents, 'state' | 'versions' | 'ta
 }
 
 async function writeStateArchive(
-  { store, inspector }: ArchiveServices,
+  { store, scratch, inspector }: ArchiveServices,
   request: CallerRequest,
   operationId: string,
   stateId: string,
   { signal, report }: JobContext,
 ): Promise<ExportedState> {
+  const path = scratch.path();
   const write = async (session: DatabaseSession): Promise<ExportedState> => {
     const record = (await findStatesById(session.db, request.caller, [stateId])).get(stateId);
     if (record === undefined) throw stateNotFound();
     const contents = await openExportSource(session, record, exportRecordOf(request, record));
     report({ versionsTotal: BigInt(contents.versions.length) });
-    const written = await writeArchive(contents, store.draftPathOf(objectKeyOf(operationId)), {
+    const written = await writeArchive(contents, path, {
       signal,
       onProgress: ({ versions, bytes }) => report({ versionsDone: BigInt(versions), bytesDone: bytes }),
-      check: (path, grown) =>
+      check: (partial, grown) =>
         inspector
-          .inspectForExport({ path, limits: DEFAULT_ARCHIVE_LIMITS, signal }, grown)
+          .inspectForExport({ path: partial, limits: DEFAULT_ARCHIVE_LIMITS, signal }, grown)
           .catch(refuseUnrestorable),
     });
-    await store.keep(objectKeyOf(operationId));
     return { ...contents, written };
   };
-  return inTransaction(request.caller.database, 'export', write, { signal });
+  try {
+    const exported = await inTransaction(request.caller.database, 'export', write, { signal });
+    // Not before the transaction has ended: however slow the store is, no snapshot is held for it.
+    await store.archives.put(
+      archiveKeyOf(operationId, ATTEMPT),
+      { path, sha256: exported.written.sha256 },
+      signal,
+    );
+    return exported;
+  } finally {
+    await rm(path, { force: true });
+  }
 }
 
 /** Nobody shall learn years later that an archive cannot come back. */
@@ -201,7 +216,7 @@ async function recordExport(
         sizeBytes: written.sizeBytes,
         historyDigest: written.historyDigest,
         fileName: fileNameOf(state),
-        objectKey: objectKeyOf(operationId),
+        objectKey: archiveKeyOf(operationId, ATTEMPT),
       },
       report: null,
       versions: versions.length,

@@ -1,16 +1,20 @@
 import { randomUUID } from 'node:crypto';
 import { rm } from 'node:fs/promises';
+import { readArchiveFile } from '../archive/archive-file.ts';
 import type { ArchiveManifest } from '../archive/model.ts';
 import { applyRestore } from '../restore/apply.ts';
 import { type Destination, destinationOf } from '../restore/destination.ts';
 import { type ConflictPolicy, findPlace } from '../restore/placement.ts';
 import { planRestore } from '../restore/plan.ts';
-import { readManifest, rowPathsOf } from '../restore/restore-request.ts';
+import { readManifest } from '../restore/restore-request.ts';
+import type { LocalFile } from '../store/object-store.ts';
 import { withCurrentRights, withdrawn } from './current-caller.ts';
 import { NotPermittedError, refuseUncovered } from './destination-permission.ts';
 import { exportReplacedState } from './export-state-archive.ts';
+import type { Idempotency } from './idempotency.ts';
 import { markSucceeded, type Success } from './operation-lifecycle.ts';
 import type { JobContext } from './operation-runner.ts';
+import { type StoredUpload, storeUpload, withLocalUpload } from './received-uploads.ts';
 import { type ArchiveServices, auditDetails, type CallerRequest } from './services.ts';
 import {
   admitOperation,
@@ -31,15 +35,13 @@ export interface ImportRequest extends OperationOptions {
   readonly expectedSha256: string | null;
 }
 
-/** A file that was received whole. It is removed when the import has ended, however it ends. */
-export interface ReceivedFile {
-  readonly path: string;
-  readonly sha256: string;
+/** A file that was received whole, on this machine's disk. It goes into the store when there is an operation for it. */
+export interface ReceivedFile extends LocalFile {
   readonly fileName: string;
 }
 
 /**
- * Starts a restore, or finds the one the idempotency key stands for. The file is removed when it is over.
+ * Starts a restore, or finds the one the idempotency key stands for. The file is removed before it returns.
  *
  * @throws RequestRefusedError, RestoreRefusedError or ArchiveError when it is refused before there is an operation: not
  *   a row is written then.
@@ -51,8 +53,6 @@ export async function importStateArchive(
   file: ReceivedFile,
   input: ImportRequest,
 ): Promise<StartedOperation> {
-  let isTakenOver = false;
-  const removeFile = () => removeReceived(file);
   try {
     if (input.expectedSha256 !== null && input.expectedSha256 !== file.sha256) {
       throw new RequestRefusedError(
@@ -77,7 +77,32 @@ export async function importStateArchive(
     refuseUncovered(request.caller, destination.label, input.onConflict.kind);
     await findPlace(request.caller.database.for('read'), { ...input, destination }, state);
 
-    const id = randomUUID();
+    const upload = await storeUpload(services, file, request.signal ?? new AbortController().signal);
+    return await startImport(services, request, { upload, input, destination }, admission.idempotency);
+  } finally {
+    await rm(file.path, { force: true });
+  }
+}
+
+/** What an import works with. */
+interface ImportWork {
+  readonly upload: StoredUpload;
+  readonly input: ImportRequest;
+  readonly destination: Destination;
+}
+
+/** Starts the operation; the upload is removed from the store when it has ended, or there is none. */
+async function startImport(
+  services: ArchiveServices,
+  request: CallerRequest,
+  work: ImportWork,
+  idempotency: Idempotency | null,
+): Promise<StartedOperation> {
+  const { upload, input, destination } = work;
+  const removeUpload = () => services.store.uploads.remove(upload.key);
+  const id = randomUUID();
+  let isTakenOver = false;
+  try {
     const started = await startOperation(
       services,
       request,
@@ -87,26 +112,24 @@ export async function importStateArchive(
         label: destination.label,
         stateName: destination.name,
         stateId: null,
-        archiveSha256: file.sha256,
+        archiveSha256: upload.sha256,
         requestId: request.requestId,
-        idempotency: admission.idempotency,
+        idempotency,
       },
       input,
       {
-        job: (context) => runImport(services, request, { id, file, input, destination }, context),
-        onEnd: removeFile,
+        job: (context) =>
+          withLocalUpload(services, upload, context.signal, (path) =>
+            runImport(services, request, id, path, work, context),
+          ),
+        onEnd: removeUpload,
       },
     );
     isTakenOver = started.id === id;
     return started;
   } finally {
-    if (!isTakenOver) await removeFile();
+    if (!isTakenOver) await removeUpload();
   }
-}
-
-async function removeReceived({ path }: ReceivedFile): Promise<void> {
-  const rows = Object.values(rowPathsOf({ archivePath: path }));
-  for (const each of [path, ...rows]) await rm(each, { force: true });
 }
 
 /** What the file claims to be. Read within the request, and given up with it. */
@@ -116,7 +139,7 @@ async function manifestOf(
   { signal }: CallerRequest,
 ): Promise<ArchiveManifest> {
   try {
-    return await readManifest(path, limits, signal ?? new AbortController().signal);
+    return await readManifest(readArchiveFile(path, { signal }), limits);
   } catch (error) {
     if (!signal?.aborted) throw error;
     throw new RequestRefusedError(
@@ -129,17 +152,9 @@ async function manifestOf(
 async function runImport(
   services: ArchiveServices,
   asked: CallerRequest,
-  {
-    id,
-    file,
-    input,
-    destination,
-  }: {
-    id: string;
-    file: ReceivedFile;
-    input: ImportRequest;
-    destination: Destination;
-  },
+  id: string,
+  archivePath: string,
+  { upload, input, destination }: ImportWork,
   { signal, report }: JobContext,
 ): Promise<void> {
   const { limits, inspector } = services;
@@ -157,7 +172,7 @@ async function runImport(
     database,
     inspector,
     {
-      archivePath: file.path,
+      archivePath,
       limits,
       destination,
       onConflict: input.onConflict,
@@ -175,7 +190,7 @@ async function runImport(
       sha256: archive.sha256,
       sizeBytes: archive.sizeBytes,
       historyDigest: archive.historyDigest,
-      fileName: file.fileName,
+      fileName: upload.fileName,
       objectKey: null,
     },
     report: plan.report,

@@ -33,7 +33,7 @@ export interface SnapshotRequest {
  * @throws NotPermittedError when the caller's state patterns do not cover the label.
  */
 export async function importStateSnapshot(
-  { inspector, store }: Pick<ArchiveServices, 'inspector' | 'store'>,
+  { inspector, scratch }: Pick<ArchiveServices, 'inspector' | 'scratch'>,
   { caller }: CallerRequest,
   { label, document, source: given, idempotencyKey }: SnapshotRequest,
 ): Promise<AppendedVersion> {
@@ -52,7 +52,7 @@ export async function importStateSnapshot(
           }),
         );
   const snapshot = { document, source, actor: caller.principal.actor };
-  const rows = { resources: store.stagingPath(), outputs: store.stagingPath() };
+  const rows = { resources: scratch.path(), outputs: scratch.path() };
   try {
     return await appendSnapshot(caller.database, destination, snapshot, {
       once,

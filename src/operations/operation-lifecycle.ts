@@ -239,16 +239,24 @@ export async function expireArchives(db: Kysely<Database>): Promise<void> {
     .execute();
 }
 
-/** Those of the operations that are on record here, and whether there is, or may yet be, an archive to keep for each. */
-export async function findExports(
-  db: Kysely<Database>,
-  ids: readonly string[],
-): Promise<{ readonly id: string; readonly isKept: boolean }[]> {
+/** An export on record. */
+export interface ExportRecord {
+  readonly id: string;
+  /** Whether the archive under a key is the export's, or may yet turn out to be. */
+  readonly mayKeep: (objectKey: string) => boolean;
+}
+
+/** Those of the operations that are on record here. */
+export async function findExports(db: Kysely<Database>, ids: readonly string[]): Promise<ExportRecord[]> {
   const rows = await db
     .selectFrom('state_archive.operation')
     // One parameter: a statement takes 65 535 of them.
     .where(sql<boolean>`id = any(${ids.filter(isUuid)}::uuid[])`)
-    .select(['id', 'status'])
+    .select(['id', 'status', 'archive_object_key as archiveKey'])
     .execute();
-  return rows.map(({ id, status }) => ({ id, isKept: ['PENDING', 'RUNNING', 'SUCCEEDED'].includes(status) }));
+  return rows.map(({ id, status, archiveKey }) => ({
+    id,
+    mayKeep: (objectKey) =>
+      status === 'SUCCEEDED' ? objectKey === archiveKey : status === 'PENDING' || status === 'RUNNING',
+  }));
 }

@@ -4,7 +4,8 @@ import type { LinkSigner } from '../auth/links.ts';
 import type { Principal, TokenReference } from '../auth/principal.ts';
 import type { Caller } from '../history/states.ts';
 import type { Inspector } from '../inspection/inspector.ts';
-import type { ArchiveStore } from './archive-store.ts';
+import type { ArchiveStore } from '../store/archive-store.ts';
+import type { Scratch } from '../store/scratch.ts';
 import type { DownloadAccesses } from './download-accesses.ts';
 import type { Environments } from './environments.ts';
 import type { OperationRunner } from './operation-runner.ts';
@@ -14,6 +15,8 @@ import type { UploadsInFlight } from './uploads-in-flight.ts';
 export interface ArchiveServices {
   readonly environments: Environments;
   readonly store: ArchiveStore;
+  /** What this process is working on. */
+  readonly scratch: Scratch;
   readonly links: LinkSigner;
   readonly runner: OperationRunner;
   readonly inspector: Inspector;

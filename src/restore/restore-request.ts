@@ -41,19 +41,19 @@ const UNPACKED_IN_ONE_GO = 1024 * 1024;
  * The manifest of an archive, read from its beginning: what the file claims to be, before it is verified. Hardly more than
  * a manifest may have is unpacked, whatever is wrong with it.
  *
- * @throws ArchiveError when the file does not begin as an archive; the signal's reason when it aborts.
+ * @param bytes the file; left as soon as the manifest is known.
+ * @throws ArchiveError when the file does not begin as an archive; what `bytes` throws.
  */
 export async function readManifest(
-  path: string,
+  bytes: AsyncIterable<Uint8Array>,
   limits: ArchiveLimits,
-  signal: AbortSignal,
 ): Promise<ArchiveManifest> {
   const maxTotalBytes = BigInt(limits.maxMetadataBytes + UNPACKED_IN_ONE_GO);
   const bounded = {
     ...limits,
     maxTotalBytes: maxTotalBytes < limits.maxTotalBytes ? maxTotalBytes : limits.maxTotalBytes,
   };
-  for await (const member of archiveMembers({ archivePath: path, limits: bounded, signal })) {
+  for await (const member of readArchive(bytes, bounded)) {
     if (member.kind === 'manifest') return member.manifest;
   }
   throw new Error('An archive was read to its end without a manifest.');

@@ -88,9 +88,13 @@ beforeAll(async () => {
 afterAll(() => service.stop());
 
 afterEach(async () => {
-  const staging = join(service.dataDirectory, 'store', 'staging');
-  const entries = await readdir(staging, { recursive: true, withFileTypes: true });
-  expect(entries.filter((entry) => entry.isFile())).toEqual([]);
+  for (const directory of ['store/uploads', 'scratch']) {
+    const entries = await readdir(join(service.dataDirectory, directory), {
+      recursive: true,
+      withFileTypes: true,
+    });
+    expect(entries.filter((entry) => entry.isFile())).toEqual([]);
+  }
 });
 
 async function startExport(input: object, token?: string) {

@@ -3,6 +3,7 @@ import { createReadStream } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Readable } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { Download } from '../../src/http/server.ts';
 import { head, openSocket, send, until } from './support/requests.ts';
@@ -28,7 +29,7 @@ beforeEach(async () => {
     fileName: 'prod-network.klstate',
     sizeBytes: BigInt(archive.length),
     sha256,
-    read: (range) => createReadStream(path, range),
+    read: async (range) => createReadStream(path, range),
     begin: async () => async (end) => {
       served.push(end.bytes);
       isWhole = end.isWhole;
@@ -161,13 +162,14 @@ test('every link that does not lead to a file gets the same answer', async () =>
 });
 
 test('a client that goes away is reported with what was handed on, and the file is closed', async () => {
-  let body: ReturnType<Download['read']> | undefined;
+  let body: Readable | undefined;
   const { read } = download;
   download = {
     ...download,
-    read(range) {
-      body = read(range);
-      return body;
+    async read(range) {
+      const opened = await read(range);
+      body = opened;
+      return opened;
     },
   };
   const socket = await openSocket(server);
@@ -201,11 +203,12 @@ test('a client that goes away before anything is sent is reported too', async ()
   expect([served[0], isWhole]).toEqual([0n, false]);
 });
 
-test('a file that cannot be opened is a 500 in JSON, with nothing of the file in its headers', async () => {
-  download = { ...download, read: () => createReadStream(join(directory, 'gone')) };
+test('a file that cannot be opened is a 503 in JSON, with nothing of the file in its headers, and nothing on record as given out', async () => {
+  download = { ...download, read: () => Promise.reject(new Error(`no store at ${directory}`)) };
   const answer = await send(server, 'GET', LINK);
-  expect(answer.status).toBe(500);
-  expect(answer.json.error.code).toBe('INTERNAL');
+  expect(answer.status).toBe(503);
+  expect(answer.json.error.code).toBe('NOT_READY');
+  expect([served, isWhole]).toEqual([[0n], false]);
   for (const name of ['content-disposition', 'etag', 'accept-ranges'])
     expect(answer.headers[name]).toBeUndefined();
   expect(answer.text).not.toContain(directory);

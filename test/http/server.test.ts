@@ -121,7 +121,7 @@ describe('closing', () => {
         sizeBytes: BigInt(bytes.length),
         sha256: '0'.repeat(64),
         begin: async () => async () => {},
-        read: () => Readable.from([bytes]),
+        read: async () => Readable.from([bytes]),
       }),
     });
     const socket = await openSocket(server);

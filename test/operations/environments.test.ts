@@ -6,10 +6,11 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { loadOrCreateLinkSigner } from '../../src/auth/links.ts';
 import type { KilolockDatabase } from '../../src/database/connection.ts';
 import { EnvironmentDatabases } from '../../src/database/environment-databases.ts';
-import { type ArchiveStore, objectKeyOf, openArchiveStore } from '../../src/operations/archive-store.ts';
+import { archiveKeyOf } from '../../src/operations/archive-keys.ts';
 import { DownloadAccesses } from '../../src/operations/download-accesses.ts';
 import { openArchive, removeExpiredArchives } from '../../src/operations/downloads.ts';
 import { Environments } from '../../src/operations/environments.ts';
+import { type ArchiveStore, openArchiveStore } from '../../src/store/archive-store.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 
 const WORKSPACE = 'ws_acme';
@@ -147,6 +148,8 @@ describe('the archives of environments', () => {
   });
   afterEach(() => rm(directory, { recursive: true, force: true }));
 
+  const isKept = async (id: string) => (await store.archives.sizeOf(archiveKeyOf(id, 1))) !== null;
+
   /** Records an export that succeeded, and keeps a file for it. */
   async function keepArchive(
     { database }: TestDatabase,
@@ -160,9 +163,9 @@ describe('the archives of environments', () => {
          archive_file_name, archive_object_key)
        values ($1, 'EXPORT', 'SUCCEEDED', $2, $3, $4, 'x', 'x', 'ann', 'ann', now() + $5::interval,
          sha256('a'), 4, sha256('h'), 'x.klstate', $6)`,
-      [id, tenantId, WORKSPACE, environment, expires, objectKeyOf(id)],
+      [id, tenantId, WORKSPACE, environment, expires, archiveKeyOf(id, 1)],
     );
-    await writeFile(store.pathOf(objectKeyOf(id)), 'file');
+    await writeFile(join(directory, 'store', 'archives', archiveKeyOf(id, 1)), 'file');
     return id;
   }
 
@@ -179,9 +182,9 @@ describe('the archives of environments', () => {
     } finally {
       await first.database.pool.query('alter table state_archive.gone rename to operation');
     }
-    expect([await store.has(objectKeyOf(past)), await store.has(objectKeyOf(kept))]).toEqual([false, true]);
+    expect([await isKept(past), await isKept(kept)]).toEqual([false, true]);
     await removeExpiredArchives({ environments, store, retentionSeconds: 3600 });
-    expect(await store.has(objectKeyOf(kept))).toBe(true);
+    expect(await isKept(kept)).toBe(true);
   });
 
   test('are found by a link of their own environment, and by one that names another not at all', async () => {

@@ -1,13 +1,13 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import { mkdir, readdir, readFile, rm, stat, utimes, writeFile } from 'node:fs/promises';
-import { hostname } from 'node:os';
-import { basename, join } from 'node:path';
+import { readFile, stat, utimes, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { zstdCompressSync } from 'node:zlib';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { tarHeader } from '../../src/archive/tar.ts';
 import { verifyKilolockCredential } from '../../src/auth/kilolock-credentials.ts';
 import type { Caller } from '../../src/history/states.ts';
+import { archiveKeyOf } from '../../src/operations/archive-keys.ts';
 import { downloadUrl, openArchive, removeExpiredArchives } from '../../src/operations/downloads.ts';
 import { importStateArchive } from '../../src/operations/import-state-archive.ts';
 import {
@@ -367,7 +367,7 @@ describe('an idempotency key', () => {
     expect(new Set(imports.map(({ id, status }) => `${id} ${status}`))).toEqual(
       new Set([`${imports[0]?.id} SUCCEEDED`]),
     );
-    expect((await storedFiles(backend)).staging).toEqual(files.staging);
+    expect((await storedFiles(backend)).underWay).toEqual(files.underWay);
   });
 
   test('that comes in with another request at the same moment refuses one of them, and keeps no file of it', async () => {
@@ -377,7 +377,7 @@ describe('an idempotency key', () => {
     ]);
     const refused = outcomes.flatMap((outcome) => (outcome.status === 'rejected' ? outcome.reason : []));
     expect(refused).toEqual([expect.objectContaining({ code: 'IDEMPOTENCY_KEY_REUSED' })]);
-    expect((await storedFiles(backend)).staging).toEqual([]);
+    expect((await storedFiles(backend)).underWay).toEqual([]);
   });
 
   test.each([
@@ -495,7 +495,7 @@ describe('rights are looked at again when work begins', () => {
       expect(await operationOf(backend, caller, operation.id)).toMatchObject(WITHDRAWN);
     }
     expect(await countRows(backend.database, ['public'])).toEqual(before);
-    expect(await storedFiles(backend)).toEqual({ archives: files.archives, staging: [] });
+    expect(await storedFiles(backend)).toEqual({ archives: files.archives, underWay: [] });
     await runner.close();
   });
 
@@ -640,7 +640,7 @@ describe('an operation whose process was not heard of for the length of its leas
     const operation = await runImport(backend, { ...caller, database }, archive);
     expect(operation.status).toBe('FAILED');
     expect(await countRows(backend.database, ['public'])).toEqual(before);
-    expect((await storedFiles(backend)).staging).toEqual([]);
+    expect((await storedFiles(backend)).underWay).toEqual([]);
   });
 
   test('cannot be recorded as a success', async () => {
@@ -688,8 +688,8 @@ describe('an archive past its time', () => {
 
     await removeExpiredArchives(backend.services);
     const { archives } = await storedFiles(backend);
-    expect(archives).toContain(`${kept.id}.klstate`);
-    expect(archives).not.toContain(`${gone.id}.klstate`);
+    expect(archives).toContain(kept.archive?.objectKey);
+    expect(archives).not.toContain(gone.archive?.objectKey);
     expect((await operationOf(backend, caller, gone.id)).status).toBe('EXPIRED');
     const last = await findLastSuccesses(backend.database.for('record'), caller, 'EXPORT', [stateIdOf(gone)]);
     expect(last.get(stateIdOf(gone))?.id).toBe(gone.id);
@@ -703,18 +703,29 @@ describe('an archive past its time', () => {
         operation.id,
         status,
       ]);
-      await writeFile(backend.services.store.pathOf(`${operation.id}.klstate`), 'left behind');
+      await writeFile(archivePath(backend, operation), 'left behind');
       await removeExpiredArchives(backend.services);
-      expect((await storedFiles(backend)).archives).not.toContain(`${operation.id}.klstate`);
+      expect((await storedFiles(backend)).archives).not.toContain(operation.archive?.objectKey);
     }
   });
 
+  test('of an attempt that does not count is removed, and the one that does is kept', async () => {
+    await post(backend.database, caller, 'app', firstDocument);
+    const operation = await runExport(backend, caller, 'app');
+    const other = archiveKeyOf(operation.id, 7);
+    await writeFile(join(backend.storeDirectory, 'archives', other), 'of a process that was given up');
+    await removeExpiredArchives(backend.services);
+    const { archives } = await storedFiles(backend);
+    expect(archives).toContain(operation.archive?.objectKey);
+    expect(archives).not.toContain(other);
+  });
+
   test('that no open database knows may be another’s, and goes by its age', async () => {
-    const [young, old] = [`${randomUUID()}.klstate`, `${randomUUID()}.klstate`];
-    for (const file of [young, old])
-      await writeFile(backend.services.store.pathOf(file), 'of another database');
+    const [young, old] = [archiveKeyOf(randomUUID(), 1), archiveKeyOf(randomUUID(), 1)];
+    const archiveFile = (key: string) => join(backend.storeDirectory, 'archives', key);
+    for (const file of [young, old]) await writeFile(archiveFile(file), 'of another database');
     const longAgo = new Date(Date.now() - (backend.services.retentionSeconds + 7200) * 1000);
-    await utimes(backend.services.store.pathOf(old), longAgo, longAgo);
+    await utimes(archiveFile(old), longAgo, longAgo);
     await removeExpiredArchives(backend.services);
     const { archives } = await storedFiles(backend);
     expect([archives.includes(young), archives.includes(old)]).toEqual([true, false]);
@@ -724,9 +735,8 @@ describe('an archive past its time', () => {
     await post(backend.database, caller, 'app', firstDocument);
     const { id } = await runExport(backend, caller, 'app');
     const many = Array.from({ length: 70_000 }, () => randomUUID());
-    expect(await findExports(backend.database.for('housekeeping'), [...many, id])).toEqual([
-      { id, isKept: true },
-    ]);
+    const found = await findExports(backend.database.for('housekeeping'), [...many, id]);
+    expect(found).toMatchObject([{ id }]);
   });
 });
 
@@ -764,7 +774,7 @@ describe('a file whose manifest cannot be used', () => {
 
   /** An archive of a bad manifest, with much behind it, that is cut at its end. */
   async function stageBadArchive(): Promise<string> {
-    const path = backend.services.store.stagingPath();
+    const path = backend.services.scratch.path();
     const bad = tarHeader('manifest.json', 2);
     const tar = Buffer.concat([bad, Buffer.from('{}'), Buffer.alloc(510), randomBytes(8 * MEBIBYTE)]);
     await writeFile(path, zstdCompressSync(tar).subarray(0, -4));
@@ -792,7 +802,7 @@ describe('a file whose manifest cannot be used', () => {
       name: 'ArchiveError',
       code: expect.not.stringMatching('ARCHIVE_TRUNCATED'),
     });
-    expect((await storedFiles(backend)).staging).toEqual([]);
+    expect((await storedFiles(backend)).underWay).toEqual([]);
   });
 
   test('is looked at no further when its sender has left', async () => {
@@ -800,7 +810,7 @@ describe('a file whose manifest cannot be used', () => {
     await expect(start(await stageBadArchive(), left)).rejects.toMatchObject({
       code: 'OPERATION_INTERRUPTED',
     });
-    expect((await storedFiles(backend)).staging).toEqual([]);
+    expect((await storedFiles(backend)).underWay).toEqual([]);
   });
 });
 
@@ -811,9 +821,10 @@ describe('files', () => {
     await post(backend.database, caller, 'app', firstDocument);
     const operation = await runExport(backend, caller, 'app');
     expect(await modeOf(archivePath(backend, operation))).toBe('600');
-    for (const directory of ['archives', 'staging']) {
+    for (const directory of ['archives', 'uploads']) {
       expect(await modeOf(join(backend.storeDirectory, directory))).toBe('700');
     }
+    expect(await modeOf(backend.scratchDirectory)).toBe('700');
   });
 
   test('on their way in are gone after success, refusal, failure and a replay', async () => {
@@ -824,7 +835,7 @@ describe('files', () => {
     await refusalOf(runImport(backend, caller, archive, { waitSeconds: 99 }));
     await refusalOf(runImport(backend, caller, archive, { label: ' ' }));
     await runImport(backend, caller, archive, { label: 'three', dryRun: true, allowSharedLineage: true });
-    expect((await storedFiles(backend)).staging).toEqual([]);
+    expect((await storedFiles(backend)).underWay).toEqual([]);
   });
 
   test('on their way in are gone although the failure could not be recorded', async () => {
@@ -847,42 +858,6 @@ describe('files', () => {
     );
     await runner.close();
     expect(ended).toBe(1);
-  });
-
-  test('that a process left half done are removed at once when it is gone, and otherwise when they are old', async () => {
-    const { store } = backend.services;
-    const staging = join(backend.storeDirectory, 'staging');
-    const directories = {
-      gone: `4194304@${encodeURIComponent(hostname())}@${randomUUID()}`,
-      ofThisNumberBefore: `${process.pid}@${encodeURIComponent(hostname())}@${randomUUID()}`,
-      alive: `${process.ppid}@${encodeURIComponent(hostname())}@${randomUUID()}`,
-      elsewhere: `4194304@elsewhere@${randomUUID()}`,
-      elsewhereLongAgo: `1@elsewhere@${randomUUID()}`,
-    };
-    for (const name of Object.values(directories)) {
-      await mkdir(join(staging, name));
-      await writeFile(join(staging, name, 'half'), 'half');
-    }
-    const own = store.stagingPath();
-    const olderRelease = store.pathOf('old.klstate.partial');
-    for (const path of [own, olderRelease]) await writeFile(path, 'half');
-    const longAgo = new Date(Date.now() - 7_200_000);
-    for (const path of [join(staging, directories.elsewhereLongAgo), olderRelease, own, archive]) {
-      await utimes(path, longAgo, longAgo);
-    }
-    await store.removeLeftovers(3_600_000);
-    const left = await readdir(staging);
-    expect(
-      Object.entries(directories).flatMap(([which, name]) => (left.includes(name) ? which : [])),
-    ).toEqual(['alive', 'elsewhere']);
-    const { archives, staging: staged } = await storedFiles(backend);
-    expect(archives).not.toContain('old.klstate.partial');
-    expect(staged).toContain(basename(own));
-    // An archive that is whole is none, however old.
-    expect((await stat(archive)).size).toBeGreaterThan(0);
-    for (const name of [directories.alive, directories.elsewhere])
-      await rm(join(staging, name), { recursive: true });
-    await rm(own);
   });
 });
 
@@ -918,7 +893,7 @@ describe('shutting down', () => {
     expect(closed).toBeDefined();
     expect(operation).toMatchObject({ status: 'FAILED', error: { code: 'OPERATION_INTERRUPTED' } });
     expect(await countRows(backend.database, ['public'])).toEqual(before);
-    expect((await storedFiles(backend)).staging).toEqual([]);
+    expect((await storedFiles(backend)).underWay).toEqual([]);
     const { rows } = await backend.database.pool.query(
       `select kind, state_id, actor, payload from events where payload ->> 'archive_id' = $1`,
       [operation.id],

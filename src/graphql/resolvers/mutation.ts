@@ -199,7 +199,7 @@ async function receive(
   { services, maxInlineUploadBytes, signal, principal }: GraphqlContext,
   upload: Parameters<typeof spoolUpload>[0],
 ) {
-  const path = services.store.stagingPath();
+  const path = services.scratch.path();
   const subject = principal?.subject ?? '';
   const file = await services.uploads.receive(subject, () =>
     spoolUpload(upload, path, { maxBytes: maxInlineUploadBytes, signal }),

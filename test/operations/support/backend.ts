@@ -12,7 +12,6 @@ import { EnvironmentDatabases } from '../../../src/database/environment-database
 import { findNamespace } from '../../../src/history/namespace.ts';
 import type { Caller } from '../../../src/history/states.ts';
 import { Inspector } from '../../../src/inspection/inspector.ts';
-import { openArchiveStore } from '../../../src/operations/archive-store.ts';
 import { DownloadAccesses } from '../../../src/operations/download-accesses.ts';
 import { Environments } from '../../../src/operations/environments.ts';
 import { exportStateArchive } from '../../../src/operations/export-state-archive.ts';
@@ -23,6 +22,8 @@ import type { ArchiveServices } from '../../../src/operations/services.ts';
 import type { OperationOptions } from '../../../src/operations/start-operation.ts';
 import { UploadsInFlight } from '../../../src/operations/uploads-in-flight.ts';
 import { toUserError, type UserError } from '../../../src/operations/user-error.ts';
+import { openArchiveStore } from '../../../src/store/archive-store.ts';
+import { openScratch } from '../../../src/store/scratch.ts';
 import { createTestDatabase } from '../../support/database.ts';
 
 /** A database and the operations on it, without the HTTP in front. */
@@ -30,8 +31,10 @@ export interface Backend {
   readonly database: KilolockDatabase;
   readonly connectionString: string;
   readonly services: ArchiveServices;
-  /** Where archives and files on their way in are kept. */
+  /** Where archives are kept, and files on their way in. */
   readonly storeDirectory: string;
+  /** What is being worked on. */
+  readonly scratchDirectory: string;
   /** Stops the runner, drops the database and removes the files. Call it in `afterAll`. */
   close(): Promise<void>;
 }
@@ -47,6 +50,7 @@ export async function openBackend(): Promise<Backend> {
   const directory = await mkdtemp(join(tmpdir(), 'state-archive-'));
   const given = await createTestDatabase();
   const storeDirectory = join(directory, 'store');
+  const scratchDirectory = join(directory, 'scratch');
   const { database } = given;
   const environments = new Environments(
     database,
@@ -55,6 +59,7 @@ export async function openBackend(): Promise<Backend> {
   const services: ArchiveServices = {
     environments,
     store: await openArchiveStore(storeDirectory),
+    scratch: await openScratch(scratchDirectory),
     links: await loadOrCreateLinkSigner(directory),
     runner: newRunner(database),
     inspector: new Inspector(4, 0),
@@ -71,6 +76,7 @@ export async function openBackend(): Promise<Backend> {
     connectionString: given.connectionString,
     services,
     storeDirectory,
+    scratchDirectory,
     async close() {
       await services.runner.close();
       await services.inspector.close();
@@ -163,11 +169,14 @@ export async function runExport(
 }
 
 /** The archive of an export that succeeded. */
-export function archivePath({ services }: Pick<Backend, 'services'>, operation: OperationRecord): string {
+export function archivePath(
+  { storeDirectory }: Pick<Backend, 'storeDirectory'>,
+  operation: OperationRecord,
+): string {
   if (operation.archive?.objectKey == null) {
     throw new Error(`The export ${operation.status}: ${operation.error?.message}`);
   }
-  return services.store.pathOf(operation.archive.objectKey);
+  return join(storeDirectory, 'archives', operation.archive.objectKey);
 }
 
 /** Imports a copy of the file at `path` and waits for the end, unless the input says otherwise. Refusals are thrown. */
@@ -177,7 +186,7 @@ export async function runImport(
   path: string,
   input: Partial<ImportRequest> = {},
 ): Promise<OperationRecord> {
-  const staged = services.store.stagingPath();
+  const staged = services.scratch.path();
   await copyFile(path, staged);
   await chmod(staged, 0o600);
   const sha256 = createHash('sha256')
@@ -232,14 +241,25 @@ export async function refusalOf(outcome: Promise<OperationRecord>): Promise<User
   return operation.error;
 }
 
-/** The names of all files a backend keeps, those of archives and those on their way in. */
-export async function storedFiles({ storeDirectory }: Pick<Backend, 'storeDirectory'>) {
+/** The names of all files a backend keeps, those of archives and those of work that is not over. */
+export async function storedFiles({
+  storeDirectory,
+  scratchDirectory,
+}: Pick<Backend, 'storeDirectory' | 'scratchDirectory'>) {
   return {
     archives: (await readdir(join(storeDirectory, 'archives'))).sort(),
-    // The files in the directories of the processes.
-    staging: (await readdir(join(storeDirectory, 'staging'), { recursive: true, withFileTypes: true }))
-      .filter((entry) => entry.isFile())
-      .map(({ name }) => name)
-      .sort(),
+    underWay: [
+      ...(await filesBelow(join(storeDirectory, 'uploads'))),
+      ...(await filesBelow(scratchDirectory)),
+    ],
   };
+}
+
+/** The names of the files in a directory and in those below it. */
+async function filesBelow(directory: string): Promise<string[]> {
+  const entries = await readdir(directory, { recursive: true, withFileTypes: true });
+  return entries
+    .filter((entry) => entry.isFile())
+    .map(({ name }) => name)
+    .sort();
 }

@@ -1,0 +1,85 @@
+import type { Readable } from 'node:stream';
+
+/** A part of an object: from `start` to `end`, both included, counted from 0. */
+export interface ObjectRange {
+  readonly start: number;
+  readonly end: number;
+}
+
+/** One object, as the store lists it. */
+export interface StoredObject {
+  readonly key: string;
+  readonly sizeBytes: bigint;
+  /** How long ago it was written, by the store's clock. */
+  readonly ageMs: number;
+}
+
+/** A file on this machine's disk that is whole. */
+export interface LocalFile {
+  readonly path: string;
+  /** Lowercase hex. */
+  readonly sha256: string;
+}
+
+/**
+ * Files that every machine that does the work can reach, each under a key. Everything in it is as secret as the states are.
+ *
+ * An object is whole or not there, and never changes: of those who put different files under one key, one is first, and the
+ * others are refused. A call whose answer was lost can be made again, and comes to the same.
+ */
+export interface ObjectStore {
+  /**
+   * Puts a copy of a local file under a key. The local one must not change until then, nor ever after: on one disk the two
+   * are the same.
+   *
+   * @throws ObjectExistsError when a file with another digest is there.
+   */
+  put(key: string, file: LocalFile, signal: AbortSignal): Promise<void>;
+  /** How large an object is, in bytes; null when there is none. */
+  sizeOf(key: string): Promise<bigint | null>;
+  /**
+   * The bytes of an object; all of them without a range. To be read to its end or destroyed.
+   *
+   * @throws ObjectMissingError when there is none.
+   */
+  read(key: string, range?: ObjectRange): Promise<Readable>;
+  /**
+   * Copies an object to a local path, where nothing may be: mode 0600, not to be changed. After a failure nothing is there.
+   *
+   * @returns the SHA-256 of what came, in lowercase hex.
+   * @throws ObjectMissingError when there is none; the signal's reason.
+   */
+  fetch(key: string, path: string, signal: AbortSignal): Promise<string>;
+  /** The objects there are, in no order; some that come or go meanwhile. */
+  list(): AsyncIterable<StoredObject>;
+  /** Removes an object, if it is there. */
+  remove(key: string): Promise<void>;
+  /** Removes what others began to put and have not touched for so long. */
+  removeLeftovers(olderThanMs: number): Promise<void>;
+}
+
+/** The key is taken by another object. */
+export class ObjectExistsError extends Error {
+  override readonly name = 'ObjectExistsError';
+
+  constructor(key: string) {
+    super(`There is another object under the key ${key} already.`);
+  }
+}
+
+/** There is no object under a key, or no longer. */
+export class ObjectMissingError extends Error {
+  override readonly name = 'ObjectMissingError';
+
+  constructor(key: string, options?: ErrorOptions) {
+    super(`There is no object under the key ${key}.`, options);
+  }
+}
+
+/**
+ * Every key is made by this service, of letters, digits, dots, hyphens and underscores: it leads nowhere else, whatever a
+ * store makes of it.
+ */
+export function assertKey(key: string): void {
+  if (!/^[A-Za-z0-9_-][A-Za-z0-9._-]{0,199}$/.test(key)) throw new Error('A key of the store is none.');
+}

@@ -1,0 +1,148 @@
+import { createHash, randomBytes, randomUUID } from 'node:crypto';
+import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { buffer } from 'node:stream/consumers';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import type { LocalFile, ObjectStore, StoredObject } from '../../src/store/object-store.ts';
+
+const never = new AbortController().signal;
+const MEBIBYTE = 1024 * 1024;
+
+/** All objects of a store. */
+export async function listed(store: ObjectStore): Promise<StoredObject[]> {
+  const found: StoredObject[] = [];
+  for await (const object of store.list()) found.push(object);
+  return found;
+}
+
+/** What every store promises, whatever it keeps its objects in. */
+export function describeObjectStore(name: string, open: () => Promise<ObjectStore>): void {
+  describe(`objects in ${name}`, () => {
+    let store: ObjectStore;
+    let directory: string;
+    beforeAll(async () => {
+      directory = await mkdtemp(join(tmpdir(), 'object-store-test-'));
+      store = await open();
+    });
+    afterAll(() => rm(directory, { recursive: true, force: true }));
+
+    const localPath = () => join(directory, randomUUID());
+    async function localFile(bytes: Uint8Array): Promise<LocalFile> {
+      const path = localPath();
+      await writeFile(path, bytes, { mode: 0o600 });
+      return { path, sha256: createHash('sha256').update(bytes).digest('hex') };
+    }
+    async function put(bytes: Uint8Array, key: string = randomUUID()): Promise<string> {
+      await store.put(key, await localFile(bytes), never);
+      return key;
+    }
+    const keys = async () => (await listed(store)).map(({ key }) => key);
+    const contentOf = async (key: string) => buffer(await store.read(key));
+
+    test.each([
+      ['empty', 0],
+      ['small', 1000],
+      ['as long as a part', 8 * MEBIBYTE],
+      ['of several parts', 17 * MEBIBYTE + 1],
+    ])('one that is %s comes back byte for byte, whole and in ranges', async (_size, length) => {
+      const bytes = randomBytes(length);
+      const key = await put(bytes);
+      expect(await store.sizeOf(key)).toBe(BigInt(length));
+      expect((await contentOf(key)).equals(bytes)).toBe(true);
+      const path = localPath();
+      expect(await store.fetch(key, path, never)).toBe(createHash('sha256').update(bytes).digest('hex'));
+      expect((await readFile(path)).equals(bytes)).toBe(true);
+      expect((await stat(path)).mode & 0o777).toBe(0o600);
+      if (length === 0) return;
+      for (const [start, end] of [
+        [0, 0],
+        [length - 1, length - 1],
+        [Math.floor(length / 3), Math.floor(length / 2)],
+      ] as const) {
+        const range = await buffer(await store.read(key, { start, end }));
+        expect(range.equals(bytes.subarray(start, end + 1))).toBe(true);
+      }
+    });
+
+    test('one that is not there is missing, in every way of asking', async () => {
+      const key = randomUUID();
+      expect(await store.sizeOf(key)).toBeNull();
+      await expect(store.read(key)).rejects.toMatchObject({ name: 'ObjectMissingError' });
+      const path = localPath();
+      await expect(store.fetch(key, path, never)).rejects.toMatchObject({ name: 'ObjectMissingError' });
+      await expect(stat(path)).rejects.toMatchObject({ code: 'ENOENT' });
+      await store.remove(key);
+    });
+
+    test('a key that is taken stays what it was', async () => {
+      const key = await put(Buffer.from('first'));
+      await expect(put(Buffer.from('other'), key)).rejects.toMatchObject({ name: 'ObjectExistsError' });
+      await expect(put(randomBytes(9 * MEBIBYTE), key)).rejects.toMatchObject({ name: 'ObjectExistsError' });
+      expect(String(await contentOf(key))).toBe('first');
+    });
+
+    test('of those who write under one key at the same time exactly one is first', async () => {
+      const key = randomUUID();
+      const texts = Array.from({ length: 8 }, (_, index) => `writer ${index}`);
+      const outcomes = await Promise.allSettled(texts.map((text) => put(Buffer.from(text), key)));
+      const winners = texts.filter((_text, index) => outcomes[index]?.status === 'fulfilled');
+      expect(winners).toHaveLength(1);
+      expect(String(await contentOf(key))).toBe(winners[0]);
+    });
+
+    test('to put the same file again comes to the same', async () => {
+      const key = await put(Buffer.from('once'));
+      await put(Buffer.from('once'), key);
+      expect(String(await contentOf(key))).toBe('once');
+    });
+
+    test('what is put outlives the file it was put from, and what is fetched outlives the object', async () => {
+      const file = await localFile(Buffer.from('kept'));
+      const key = randomUUID();
+      await store.put(key, file, never);
+      await rm(file.path);
+      const copy = localPath();
+      await store.fetch(key, copy, never);
+      await store.remove(key);
+      expect(await store.sizeOf(key)).toBeNull();
+      expect(await readFile(copy, 'utf8')).toBe('kept');
+    });
+
+    test('the list holds what is there, with its size and age, and not what was removed', async () => {
+      const kept = await put(Buffer.from('12345'));
+      const removed = await put(Buffer.from('x'));
+      await store.remove(removed);
+      const found = await listed(store);
+      expect(found.find(({ key }) => key === kept)).toMatchObject({ sizeBytes: 5n });
+      // The clock of a store counts in whole seconds.
+      expect(Math.abs(found.find(({ key }) => key === kept)?.ageMs ?? Infinity)).toBeLessThan(300_000);
+      expect(found.map(({ key }) => key)).not.toContain(removed);
+    });
+
+    test('a put that is called off leaves nothing behind', async () => {
+      const before = await keys();
+      const key = randomUUID();
+      const file = await localFile(randomBytes(9 * MEBIBYTE));
+      const called = store.put(key, file, AbortSignal.abort(new Error('called off')));
+      await expect(called).rejects.toThrow('called off');
+      expect(await keys()).toEqual(before);
+    });
+
+    test('a fetch that is called off leaves no file', async () => {
+      const key = await put(randomBytes(MEBIBYTE));
+      const path = localPath();
+      const fetched = store.fetch(key, path, AbortSignal.abort(new Error('called off')));
+      await expect(fetched).rejects.toThrow('called off');
+      await expect(stat(path)).rejects.toMatchObject({ code: 'ENOENT' });
+    });
+
+    test.each(['', '.', '..', '../x', 'a/b', '/etc/passwd', 'a\0b', 'ä', 'x'.repeat(300)])(
+      'the key %j is none, and leads nowhere',
+      async (key) => {
+        await expect((async () => store.sizeOf(key))()).rejects.toThrow('A key of the store is none.');
+        await expect((async () => store.remove(key))()).rejects.toThrow('A key of the store is none.');
+      },
+    );
+  });
+}
