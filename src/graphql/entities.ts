@@ -1,6 +1,6 @@
 import { defaultFieldResolver, GraphQLError, type GraphQLFieldResolver, type GraphQLSchema } from 'graphql';
 import { entityTypes } from '../auth/entity-types.ts';
-import { entitiesAnswered } from '../http/entity-limit.ts';
+import { entitiesAnswered } from '../http/limits.ts';
 import { badUserInput } from './connection.ts';
 
 /**

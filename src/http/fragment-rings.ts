@@ -31,31 +31,20 @@ export function fragmentRingsRule(context: ValidationContext): ASTVisitor {
 }
 
 /** Takes fragments away that spread none that is left, until there is no such fragment: what remains never ends. */
-function fragmentsIntoRings(document: DocumentNode): Iterable<FragmentDefinitionNode> {
-  const left = new Map<string, FragmentDefinitionNode>();
-  const spreaders = new Map<string, Set<string>>();
-  const spreads = new Map<string, Set<string>>();
-  for (const definition of document.definitions) {
-    if (definition.kind !== Kind.FRAGMENT_DEFINITION) continue;
-    const name = definition.name.value;
-    left.set(name, definition);
-    const found = spreadsIn(definition);
-    spreads.set(name, found);
-    for (const spread of found) spreaders.set(spread, (spreaders.get(spread) ?? new Set()).add(name));
+function fragmentsIntoRings({ definitions }: DocumentNode): readonly FragmentDefinitionNode[] {
+  let left = definitions
+    .filter((definition) => definition.kind === Kind.FRAGMENT_DEFINITION)
+    .map((fragment) => ({ fragment, spreads: spreadsIn(fragment) }));
+  for (let before = -1; before !== left.length; ) {
+    before = left.length;
+    const names = new Set(left.map(({ fragment }) => fragment.name.value));
+    left = left.filter(({ spreads }) => spreads.some((name) => names.has(name)));
   }
-  const ends = [...left.keys()].filter((name) => ![...(spreads.get(name) ?? [])].some((to) => left.has(to)));
-  for (const end of ends) {
-    left.delete(end);
-    for (const spreader of spreaders.get(end) ?? []) {
-      if (left.has(spreader) && ![...(spreads.get(spreader) ?? [])].some((to) => left.has(to)))
-        ends.push(spreader);
-    }
-  }
-  return left.values();
+  return left.map(({ fragment }) => fragment);
 }
 
-function spreadsIn(fragment: FragmentDefinitionNode): Set<string> {
-  const names = new Set<string>();
-  visit(fragment, { FragmentSpread: ({ name }) => void names.add(name.value) });
+function spreadsIn(fragment: FragmentDefinitionNode): readonly string[] {
+  const names: string[] = [];
+  visit(fragment, { FragmentSpread: ({ name }) => void names.push(name.value) });
   return names;
 }

@@ -20,12 +20,12 @@ import { DatabaseUnavailableError } from '../database/errors.ts';
 import { fragmentRingsRule, MAX_VALIDATION_ERRORS } from './fragment-rings.ts';
 import { HttpError } from './http-error.ts';
 import { receiveJsonBody, refuseCodings } from './json-body.ts';
-import { MAX_DOCUMENT_TOKENS, queryLimitsPlugin } from './limits.ts';
+import { MAX_DOCUMENT_TOKENS } from './limits.ts';
 import { maskError } from './masking.ts';
 import { receiveMultipartBody } from './multipart-body.ts';
+import { operationCheckPlugin } from './operation-check.ts';
 import { requestScope } from './request-scope.ts';
 import { refuseOtherMethods } from './route-methods.ts';
-import { variableCheckPlugin } from './variable-check.ts';
 
 /** Where GraphQL is served. */
 export const GRAPHQL_PATH = '/graphql';
@@ -64,7 +64,7 @@ export interface GraphqlRouteOptions<Context extends { principal: Principal | nu
   isGateway(secret: string | undefined): boolean;
   /** Makes the context of one request. Apollo hands a shallow copy of it to the resolvers. */
   createContext(request: ContextRequest): Context;
-  /** Whether the schema can be asked for by introspection, and messages suggest its names; a gateway asks for `_service`. */
+  /** Whether the schema can be asked for by introspection; a gateway asks for `_service`. */
   readonly introspection: boolean;
   /** The largest file of a multipart request, and the largest JSON body of an authenticated caller, in bytes. */
   readonly maxInlineUploadBytes: number;
@@ -157,7 +157,7 @@ export async function startApollo<Context extends { principal: Principal | null 
       warn: (message: unknown) => logger.warn(redactSecrets(String(message))),
       error: (message: unknown) => logger.error(redactSecrets(String(message))),
     },
-    formatError: maskAndLog(logger, introspection),
+    formatError: maskAndLog(logger),
     plugins: [
       ApolloServerPluginCacheControlDisabled(),
       ApolloServerPluginInlineTraceDisabled(),
@@ -165,8 +165,7 @@ export async function startApollo<Context extends { principal: Principal | null 
       ApolloServerPluginSchemaReportingDisabled(),
       ApolloServerPluginUsageReportingDisabled(),
       operationNamePlugin(),
-      queryLimitsPlugin(),
-      variableCheckPlugin(),
+      operationCheckPlugin(),
     ],
   });
   await apollo.start();
@@ -243,14 +242,14 @@ async function receiveBody(request: FastifyRequest, maxInlineUploadBytes: number
   return receiveMultipartBody(request.raw, request.scope.response, maxInlineUploadBytes);
 }
 
-function maskAndLog(logger: Logger, introspection: boolean) {
+function maskAndLog(logger: Logger) {
   return (formatted: GraphQLFormattedError, error: unknown): GraphQLFormattedError => {
     const scope = requestScope.getStore();
-    const requestId = scope?.requestId ?? 'unknown';
-    const { masked, error: answered } = maskError(formatted, error, requestId, introspection);
+    const answered = maskError(formatted, error, scope?.requestId ?? 'unknown');
     const origin = originalError(error);
     const isUnavailable = origin instanceof DatabaseUnavailableError;
-    if ((masked || isUnavailable) && !scope?.loggedErrors.has(origin)) {
+    const isFailure = answered.extensions?.code === 'INTERNAL';
+    if ((isFailure || isUnavailable) && !scope?.loggedErrors.has(origin)) {
       scope?.loggedErrors.add(origin);
       (scope?.logger ?? logger)[isUnavailable ? 'warn' : 'error'](
         { error: describeError(error), path: formatted.path },

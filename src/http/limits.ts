@@ -1,112 +1,60 @@
-import type { ApolloServerPlugin } from '@apollo/server';
-import { GraphQLError, type GraphQLSchema, getVariableValues, type OperationDefinitionNode } from 'graphql';
-import { ENTITIES_ANSWERED, entitiesAnswered } from './entity-limit.ts';
-import { costOfOperation } from './limits-cost.ts';
-import { countAllRepresentations, fragmentsOf, measureOperation } from './limits-document.ts';
+import { type DocumentNode, GraphQLError, type GraphQLSchema, type OperationDefinitionNode } from 'graphql';
+import { measureOperation } from './operation-size.ts';
 
-/** The most tokens a GraphQL document may have; parsing stops there. */
-export const MAX_DOCUMENT_TOKENS = 4_000;
+/** The most tokens a GraphQL document may have; parsing stops there. It bounds what may be written of any kind. */
+export const MAX_DOCUMENT_TOKENS = 2_000;
 
-/** What one GraphQL operation may ask for. Each is checked before anything of it runs. */
+/** How many references of `_entities` one request is answered; each beyond them fails alone. */
+export const ENTITIES_ANSWERED = {
+  /** To a caller that comes by itself. */
+  caller: 100,
+  /** To the gateway, which gathers what many lists refer to, several fetches in one request, and cannot split them. */
+  gateway: 2_000,
+} as const;
+
+/** What one GraphQL operation of a caller may ask for; the gateway may ask for more of the last two. */
 export const QUERY_LIMITS = {
-  /** How deep fields nest, introspection aside, whose nesting graphql-js bounds itself. */
+  /** Levels of nested fields. */
   depth: 12,
-  /** Fields in all, those of a fragment as often as it is spread. */
-  selections: 1_000,
-  aliases: 30,
-  directives: 50,
-  /** Fields of `Query`. */
-  rootFields: 20,
-  /** Fields of `Mutation`, which run one after another. */
-  mutationFields: 5,
-  /**
-   * References in `_entities`, in all, most of which get an error each, see {@link ENTITIES_ANSWERED}; for the gateway more, in
-   * the same proportion.
-   */
+  /** References in `_entities`, most of which get an error each, see {@link ENTITIES_ANSWERED}. */
   representations: 5 * ENTITIES_ANSWERED.caller,
-  /** The cost by `@cost` and `@listSize` of the schema; for the gateway more, see {@link COST_PER_ENTITY}. */
+  /** Points of cost by `@cost` and `@listSize` of the schema. */
   cost: 10_000,
 } as const;
 
-/** What the gateway may ask of each entity it is answered, when that is more than {@link QUERY_LIMITS} allows in all. */
-const COST_PER_ENTITY = QUERY_LIMITS.cost / ENTITIES_ANSWERED.caller;
-
-/** What a refusal calls each limit. */
-const NAMES: Readonly<Record<keyof typeof QUERY_LIMITS, string>> = {
-  depth: 'levels of nested fields',
-  selections: 'fields, counted through fragments',
-  aliases: 'aliases',
-  directives: 'directives',
-  rootFields: 'root fields',
-  mutationFields: 'mutation fields',
-  representations: 'entity representations',
-  cost: 'points of cost',
-};
+/** How many references a request is answered, by the context its resolvers are given. */
+export function entitiesAnswered(context: { readonly fromGateway?: unknown }): number {
+  return context.fromGateway === true ? ENTITIES_ANSWERED.gateway : ENTITIES_ANSWERED.caller;
+}
 
 /**
- * Refuses operations that ask for more than {@link QUERY_LIMITS}, before they run: one error with the code
- * QUERY_TOO_LARGE, the limit's name and its maximum.
+ * Refuses an operation that asks for more than {@link QUERY_LIMITS}, before it runs.
+ *
+ * @param variables coerced, defaults included.
+ * @param answered how many references it is answered: both limits on them, and the cost that they may have, go with it.
+ * @throws GraphQLError QUERY_TOO_LARGE with the limit's name and its maximum.
  */
-export function queryLimitsPlugin(): ApolloServerPlugin<object> {
-  return {
-    async requestDidStart() {
-      return {
-        async didResolveOperation({ schema, document, operation, request, contextValue }) {
-          if (operation === undefined) return;
-          refuseUnknownRoot(schema, operation);
-          const fragments = fragmentsOf(document);
-          const { depth, selections, aliases, directives, rootFields } = measureOperation(
-            operation,
-            fragments,
-          );
-          // First what bounds the work of counting the rest.
-          refuseAbove('selections', selections);
-          refuseAbove('depth', depth);
-          refuseAbove('aliases', aliases);
-          refuseAbove('directives', directives);
-          refuseAbove(operation.operation === 'mutation' ? 'mutationFields' : 'rootFields', rootFields);
-          const { coerced } = getVariableValues(
-            schema,
-            operation.variableDefinitions ?? [],
-            request.variables ?? {},
-            { maxErrors: 1 },
-          );
-          // Variables that do not fit are refused by the check of variables, and by the executor after it.
-          if (coerced === undefined) return;
-          const references = countAllRepresentations(schema, operation, fragments, coerced);
-          const answered = entitiesAnswered(contextValue);
-          refuseAbove(
-            'representations',
-            references,
-            (QUERY_LIMITS.representations / ENTITIES_ANSWERED.caller) * answered,
-          );
-          refuseAbove(
-            'cost',
-            costOfOperation(schema, operation, fragments, coerced, answered),
-            Math.max(QUERY_LIMITS.cost, Math.min(references, answered) * COST_PER_ENTITY),
-          );
-        },
-      };
-    },
-  };
-}
-
-/** Validation has nothing to compare the fields of such an operation with, and lets it pass. */
-function refuseUnknownRoot(schema: GraphQLSchema, { operation }: OperationDefinitionNode): void {
-  if (schema.getRootType(operation)) return;
-  throw new GraphQLError(`This service has no ${operation}.`, {
-    extensions: { code: 'OPERATION_RESOLUTION_FAILURE', http: { status: 400 } },
-  });
-}
-
-function refuseAbove(
-  limit: keyof typeof QUERY_LIMITS,
-  found: number,
-  maximum: number = QUERY_LIMITS[limit],
+export function refuseTooLarge(
+  schema: GraphQLSchema,
+  document: DocumentNode,
+  operation: OperationDefinitionNode,
+  variables: Readonly<Record<string, unknown>>,
+  answered: number,
 ): void {
-  if (found <= maximum) return;
-  throw new GraphQLError(
-    `The operation asks for too much: ${found} ${NAMES[limit]}, and ${maximum} are accepted. Ask for less, or in several requests.`,
-    { extensions: { code: 'QUERY_TOO_LARGE', limit, maximum, http: { status: 400 } } },
-  );
+  const found = measureOperation(schema, document, operation, variables, answered);
+  const share = answered / ENTITIES_ANSWERED.caller;
+  const references = Math.min(found.representations, answered);
+  const maxima = {
+    depth: QUERY_LIMITS.depth,
+    representations: QUERY_LIMITS.representations * share,
+    cost: QUERY_LIMITS.cost * Math.max(1, references / ENTITIES_ANSWERED.caller),
+  };
+  for (const limit of ['depth', 'representations', 'cost'] as const) {
+    const maximum = maxima[limit];
+    if (found[limit] <= maximum) continue;
+    throw new GraphQLError(
+      `The operation asks for too much: ${limit} ${found[limit]}, and ${maximum} is accepted. Ask for less, or in several requests.`,
+      { extensions: { code: 'QUERY_TOO_LARGE', limit, maximum, http: { status: 400 } } },
+    );
+  }
 }

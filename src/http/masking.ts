@@ -1,7 +1,9 @@
-import { GraphQLError, type GraphQLFormattedError } from 'graphql';
+import { GraphQLError, type GraphQLFormattedError, isValueNode, Kind } from 'graphql';
 import { CallerError } from '../base/caller-error.ts';
+import { clip } from '../base/clip.ts';
 import { originalError } from '../base/error-log.ts';
 import { INTERNAL_ERROR_MESSAGE } from './http-error.ts';
+import { MAX_DOCUMENT_TOKENS } from './limits.ts';
 
 /**
  * The codes whose messages are written for callers. An error with another code, or with one of these and not thrown
@@ -21,10 +23,15 @@ export const PUBLIC_ERROR_CODES: ReadonlySet<string> = new Set([
   'QUERY_TOO_LARGE',
 ]);
 
-const CODES_OF_GRAPHQL: ReadonlySet<string> = new Set([
-  'GRAPHQL_PARSE_FAILED',
-  'GRAPHQL_VALIDATION_FAILED',
-  'BAD_USER_INPUT',
+/** What is said in place of the messages of graphql-js, which quote values, literals and names the caller did not use. */
+const MESSAGES_OF_GRAPHQL: ReadonlyMap<unknown, string> = new Map([
+  ['GRAPHQL_PARSE_FAILED', `The document is not GraphQL, or has more than ${MAX_DOCUMENT_TOKENS} tokens`],
+  ['GRAPHQL_VALIDATION_FAILED', 'The document does not fit the schema'],
+  [
+    'OPERATION_RESOLUTION_FAILURE',
+    'The document has no operation of that name, or several and none is named',
+  ],
+  ['BAD_USER_INPUT', 'An argument cannot have the value that is given'],
 ]);
 
 /**
@@ -33,78 +40,48 @@ const CODES_OF_GRAPHQL: ReadonlySet<string> = new Set([
  * @param formatted the error as Apollo would send it.
  * @param error what was thrown.
  * @param requestId goes into every answer, so that whoever has it can be helped: the log has the request under it.
- * @param namesOthers whether a message may suggest names of the schema that the caller did not use.
- * @returns `formatted` with the caller's own values taken out of the message, or one message for everything that is
- *   not written for callers. `masked` says which; a masked error belongs in the log.
+ * @returns the message where it is written for callers; for what graphql-js objects to, a sentence that names the place; for
+ *   everything else one message, with the code INTERNAL: it belongs in the log.
  */
 export function maskError(
-  formatted: GraphQLFormattedError,
+  { message, locations, path, extensions = {} }: GraphQLFormattedError,
   error: unknown,
   requestId: string,
-  namesOthers: boolean,
-): { readonly masked: boolean; readonly error: GraphQLFormattedError } {
+): GraphQLFormattedError {
+  const place = { ...(locations && { locations }), ...(path && { path }) };
   const origin = originalError(error);
   if (origin instanceof CallerError) {
-    const { code, message } = origin;
-    return { masked: false, error: { ...formatted, message, extensions: { code, requestId } } };
+    return { message: origin.message, ...place, extensions: { code: origin.code, requestId } };
   }
-  const code = formatted.extensions?.code;
-  const position = {
-    ...(formatted.locations && { locations: formatted.locations }),
-    ...(formatted.path && { path: formatted.path }),
-  };
-  if (isUnusableArgument(origin)) {
-    const message = withoutValues(formatted.message);
-    return {
-      masked: false,
-      error: { message, ...position, extensions: { code: 'BAD_USER_INPUT', requestId } },
-    };
+  if (origin instanceof GraphQLError) {
+    // What is thrown here has a code. What graphql-js throws has none, and gets one from Apollo by where it was caught.
+    if (origin.extensions.code === undefined) {
+      const code = MESSAGES_OF_GRAPHQL.has(extensions.code) ? extensions.code : codeOfExecution(origin);
+      const sentence = MESSAGES_OF_GRAPHQL.get(code);
+      if (sentence) {
+        return { message: `${sentence}${whereOf(origin)}.`, ...place, extensions: { code, requestId } };
+      }
+    } else if (PUBLIC_ERROR_CODES.has(String(extensions.code))) {
+      return { message, ...place, extensions: { ...extensions, requestId } };
+    }
   }
-  if (typeof code !== 'string' || !PUBLIC_ERROR_CODES.has(code) || !(origin instanceof GraphQLError)) {
-    return {
-      masked: true,
-      error: { message: INTERNAL_ERROR_MESSAGE, ...position, extensions: { code: 'INTERNAL', requestId } },
-    };
-  }
-  const {
-    stacktrace: _stacktrace,
-    exception: _exception,
-    http: _http,
-    ...extensions
-  } = formatted.extensions ?? {};
-  const message = CODES_OF_GRAPHQL.has(code) ? withoutValues(formatted.message) : formatted.message;
-  const told = namesOthers ? message : withoutSuggestion(message);
-  return { masked: false, error: { message: told, ...position, extensions: { ...extensions, requestId } } };
+  return { message: INTERNAL_ERROR_MESSAGE, ...place, extensions: { code: 'INTERNAL', requestId } };
 }
 
 /**
- * Whether the executor could make no value of an argument, as when a variable is null where the default of the schema may
- * stand: validation lets that pass, and the error has no code.
+ * The executor objects to values alone where a variable is null and the default of the schema may stand, which validation lets
+ * pass. Whatever else it objects to is a fault of a resolver.
  */
-function isUnusableArgument(error: unknown): boolean {
-  return (
-    error instanceof GraphQLError &&
-    error.extensions.code === undefined &&
-    /^Argument "\w+" (?:has invalid value|of (?:non-null|required) type) /.test(error.message)
-  );
+function codeOfExecution({ nodes }: GraphQLError): 'BAD_USER_INPUT' | undefined {
+  return nodes?.some(isValueNode) ? 'BAD_USER_INPUT' : undefined;
 }
 
-/**
- * The messages of graphql-js quote the value or the literal they object to, which may be a secret and would end in
- * the logs of whatever stands between. What is left names the type and, by `locations`, the place.
- */
-function withoutValues(message: string): string {
-  return message
-    .replace(/^(Variable "\$\w+" got )invalid value [\s\S]*/, '$1an invalid value.')
-    .replace(/^(Argument "\w+" has )invalid value [\s\S]*/, '$1an invalid value.')
-    .replace(/^Value "[^"]*" (does not exist in "\w+" enum\.)/, 'The value $1')
-    .replace(/^(Expected value of type "[^"]+"), found [\s\S]*/, '$1.')
-    .replace(/^((?:Enum )?"?\w+"? cannot represent [^:]*): [\s\S]*/, '$1.')
-    .replace(/\b(String|BlockString|Int|Float|Comment) "[\s\S]*/, '$1.');
-}
-
-/** graphql-js suggests at the end of a message. */
-function withoutSuggestion(message: string): string {
-  const end = message.indexOf(' Did you mean ');
-  return end < 0 ? message : message.slice(0, end);
+/** The name and the place in the document that an error is about, as far as it has them. A value has no name. */
+function whereOf({ nodes = [], locations = [] }: GraphQLError): string {
+  const [name] = nodes.flatMap((node) => {
+    if (node.kind === Kind.NAME) return node.value;
+    return 'name' in node && node.name ? node.name.value : [];
+  });
+  const [place] = locations;
+  return `${name === undefined ? '' : `: "${clip(name, 64)}"`}${place ? ` (line ${place.line}, column ${place.column})` : ''}`;
 }

@@ -1,15 +1,15 @@
-import type { ApolloServerPlugin } from '@apollo/server';
 import {
-  type GraphQLError as CoercionError,
   coerceInputValue,
-  GraphQLError,
+  type GraphQLInputObjectType,
   type GraphQLInputType,
   type GraphQLSchema,
   getNamedType,
+  getNullableType,
   isEnumType,
   isInputObjectType,
   isInputType,
-  isNonNullType,
+  isListType,
+  isRequiredInputField,
   type OperationDefinitionNode,
   typeFromAST,
   type VariableDefinitionNode,
@@ -18,57 +18,37 @@ import {
 const MAX_PROBLEMS = 5;
 
 /**
- * Checks variables before graphql-js does, because its messages quote the values it objects to, and a value may be a
- * state full of secrets. These name the variable, the place in it and what is expected there.
+ * What is wrong with an operation's variables, in at most five sentences. They name the variable, the place in it and what is
+ * expected there, and no value as graphql-js does: it may be a state full of secrets.
  */
-export function variableCheckPlugin(): ApolloServerPlugin {
-  return {
-    async requestDidStart() {
-      return {
-        async didResolveOperation({ schema, operation, request }) {
-          if (operation === undefined) return;
-          const problems = variableProblems(schema, operation, request.variables ?? {});
-          if (problems.length === 0) return;
-          throw new GraphQLError(problems.join(' '), {
-            extensions: { code: 'BAD_USER_INPUT', http: { status: 400 } },
-          });
-        },
-      };
-    },
-  };
-}
-
-/** What is wrong with an operation's variables, in words without values; at most five sentences. */
 export function variableProblems(
   schema: GraphQLSchema,
   operation: OperationDefinitionNode,
   variables: Readonly<Record<string, unknown>>,
 ): readonly string[] {
-  return (operation.variableDefinitions ?? [])
-    .flatMap((definition) => problemsOf(schema, definition, variables))
-    .slice(0, MAX_PROBLEMS);
+  const problems = (operation.variableDefinitions ?? []).flatMap((definition) =>
+    problemsOf(schema, definition, variables),
+  );
+  return [...new Set(problems)].slice(0, MAX_PROBLEMS);
 }
 
 function problemsOf(
   schema: GraphQLSchema,
-  definition: VariableDefinitionNode,
+  { variable, type: typeNode, defaultValue }: VariableDefinitionNode,
   variables: Readonly<Record<string, unknown>>,
 ): readonly string[] {
-  const name = definition.variable.name.value;
-  const type = typeFromAST(schema, definition.type);
-  // Types that are not input types are left to graphql-js, which names the type alone.
-  if (type === undefined || !isInputType(type)) return [];
-  if (!Object.hasOwn(variables, name) || variables[name] === undefined) {
-    if (!isNonNullType(type) || definition.defaultValue) return [];
-    return [`Variable "$${name}" of required type "${type}" was not provided.`];
-  }
+  const name = variable.name.value;
+  const type = typeFromAST(schema, typeNode);
+  if (!isInputType(type)) throw new Error('A document passed validation with a variable of no input type.');
+  const isGiven = Object.hasOwn(variables, name);
+  if (!isGiven && defaultValue) return [];
   const problems: string[] = [];
   const enough = new Error('enough problems');
   try {
-    coerceInputValue(variables[name], type, (path, _value, error) => {
+    coerceInputValue(isGiven ? variables[name] : null, type, (path, value) => {
       if (problems.length === MAX_PROBLEMS) throw enough;
       problems.push(
-        `Variable "$${name}" is invalid at "${[name, ...path].join('.')}": ${expectation(type, path, error)}`,
+        `Variable "$${name}" is invalid at "${[name, ...path].join('.')}": ${expectation(typeAt(type, path), value)}.`,
       );
     });
   } catch (error) {
@@ -77,36 +57,37 @@ function problemsOf(
   return problems;
 }
 
-/** Messages of coerceInputValue about the shape of an input; the others quote values. */
-const SHAPE_MESSAGES = [
-  /^Expected non-nullable type "[^"]+" not to be null/,
-  /^Expected type "\w+" to be an object/,
-  /^Field "\w+" of required type "[^"]+" was not provided/,
-  /^Field "\w{1,64}" is not defined by type "\w+"/,
-];
-
-function expectation(
-  root: GraphQLInputType,
-  path: readonly (string | number)[],
-  error: CoercionError,
-): string {
-  if (SHAPE_MESSAGES.some((shape) => shape.test(error.message))) return error.message;
-  const type = typeAt(root, path);
-  if (isEnumType(type)) {
-    return `expected one of ${type
-      .getValues()
-      .map((value) => value.name)
-      .join(', ')}.`;
-  }
-  return `expected a value of type "${type}".`;
-}
-
-function typeAt(root: GraphQLInputType, path: readonly (string | number)[]): ReturnType<typeof getNamedType> {
-  let type = getNamedType(root);
+function typeAt(root: GraphQLInputType, path: readonly (string | number)[]): GraphQLInputType {
+  let type = root;
   for (const key of path) {
-    if (typeof key === 'number' || !isInputObjectType(type)) continue;
-    const field = type.getFields()[key];
-    if (field) type = getNamedType(field.type);
+    const named = getNamedType(type);
+    const list = getNullableType(type);
+    if (typeof key === 'number') type = isListType(list) ? list.ofType : type;
+    else if (isInputObjectType(named)) type = named.getFields()[key]?.type ?? type;
   }
   return type;
+}
+
+function expectation(type: GraphQLInputType, value: unknown): string {
+  const named = getNamedType(type);
+  if (isInputObjectType(named) && typeof value === 'object' && value !== null) {
+    return `"${named}" ${fieldProblems(named, value).join(' and ')}`;
+  }
+  if (!isEnumType(named)) return `expected a value of type "${type}"`;
+  const names = named.getValues().map(({ name }) => name);
+  return `expected one of ${names.join(', ')}`;
+}
+
+function fieldProblems(type: GraphQLInputObjectType, value: object): readonly string[] {
+  const fields = type.getFields();
+  const given = new Set(Object.keys(value));
+  const missing = Object.values(fields).filter(
+    (field) => isRequiredInputField(field) && !given.has(field.name),
+  );
+  const unknown = [...given].filter((name) => !Object.hasOwn(fields, name)).slice(0, MAX_PROBLEMS);
+  return [
+    ...missing.map(({ name }) => `needs the field "${name}"`),
+    // What is no name of a field may be a part of a value.
+    ...unknown.map((name) => (/^\w{1,64}$/.test(name) ? `has no field "${name}"` : 'has no such field')),
+  ];
 }

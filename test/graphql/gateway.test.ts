@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { ENTITIES_ANSWERED } from '../../src/http/entity-limit.ts';
+import { ENTITIES_ANSWERED } from '../../src/http/limits.ts';
 import { type GraphqlAnswer, startTestService, type TestService } from '../support/service.ts';
 import { postHistory } from './support/states.ts';
 

@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { getIntrospectionQuery } from 'graphql';
-import { ENTITIES_ANSWERED } from '../../src/http/entity-limit.ts';
-import { MAX_DOCUMENT_TOKENS, QUERY_LIMITS } from '../../src/http/limits.ts';
+import { ENTITIES_ANSWERED, MAX_DOCUMENT_TOKENS, QUERY_LIMITS } from '../../src/http/limits.ts';
 import { startTestService, type TestService } from '../support/service.ts';
 import { postHistory } from './support/states.ts';
 
@@ -32,42 +31,49 @@ function times(count: number, text: (index: number) => string): string {
 const exporting = (index: number) =>
   `m${index}: exportStateArchive(input: { name: "none" }) { userErrors { code } }`;
 
+const named = (count: number) => times(count, (index) => `a${index}: serial`);
+const rawStates = (count: number) =>
+  `{ stateArchive(name: "app") { versions(first: ${count}) { nodes { rawState } } } }`;
+const versionsWith = (fields: string) =>
+  `{ stateArchives(first: 100) { nodes { versions(first: 90) { nodes { ${fields} } } } } }`;
+const introspecting = (count: number) =>
+  `{ ${times(count, (index) => `a${index}: __schema { ...F }`)} }
+  fragment F on __Schema { ${times(70, (index) => `a${index}: __typename`)} }`;
+/** The last fragment is spread two to the power of `count` times. */
+const doubling = (count: number) =>
+  `{ stateArchive(name: "app") { ...F0 } } fragment F${count} on StateArchive { id } ${times(
+    count,
+    (index) => `fragment F${index} on StateArchive { ...F${index + 1} ... { ...F${index + 1} } }`,
+  )}`;
+
 describe('a query at its limit is answered, and one beyond it costs nothing', () => {
-  test.each<[keyof typeof QUERY_LIMITS, (count: number) => string]>([
-    ['depth', nested],
-    [
-      'selections',
-      // 20 states, 20 spreads, 20 times 48 fields; graphql-js itself gives up on a thousand fields of one name.
-      (count) => `{
-        ${times(20, (index) => `a${index}: stateArchive(name: "app") { ...F ${index < count - 1000 ? 'id' : ''} }`)}
-      } fragment F on StateArchive { ${times(48, () => 'id')} }`,
-    ],
-    ['aliases', (count) => `{ stateArchive(name: "app") { ${times(count, (index) => `a${index}: id`)} } }`],
+  test.each<[what: string, limit: keyof typeof QUERY_LIMITS, fitting: string, beyond: string]>([
+    ['levels of fields', 'depth', nested(QUERY_LIMITS.depth), nested(QUERY_LIMITS.depth + 1)],
+    ['mutations', 'cost', `mutation { ${times(5, exporting)} }`, `mutation { ${times(6, exporting)} }`],
+    // A version with its raw state is 251.
+    ['raw states', 'cost', rawStates(39), rawStates(40)],
+    // 9 201 where a version is one object, and 18 201 where it is two.
+    ['fields of an object', 'cost', versionsWith(named(49)), versionsWith(named(50))],
     [
       'directives',
-      (count) => `{ stateArchive(name: "app") { ${times(count, () => 'id @include(if: true)')} } }`,
-    ],
-    ['rootFields', (count) => `{ ${times(count, (index) => `a${index}: __typename`)} }`],
-    ['mutationFields', (count) => `mutation { ${times(count, exporting)} }`],
-    // A version with its raw state is 251: 39 of them fit.
-    [
       'cost',
-      (count) =>
-        `{ stateArchive(name: "app") { versions(first: ${count === QUERY_LIMITS.cost ? 39 : 40}) { nodes { rawState } } } }`,
+      versionsWith(times(24, () => 'id @include(if: true)')),
+      versionsWith(times(25, () => 'id @include(if: true)')),
     ],
-  ])('%s', async (limit, query) => {
+    ['introspection', 'cost', introspecting(7), introspecting(8)],
+    ['fragments', 'cost', doubling(9), doubling(40)],
+  ])('%s', async (_what, limit, fitting, beyond) => {
     const maximum = QUERY_LIMITS[limit];
-    const fitting = await service.ask(query(maximum));
-    expect(fitting.errors).toEqual([]);
-    let beyond = await service.ask('{ __typename }');
+    expect((await service.ask(fitting)).errors).toEqual([]);
+    let refused = await service.ask('{ __typename }');
     const statements = await service.statementsOf(async () => {
-      beyond = await service.ask(query(maximum + 1));
+      refused = await service.ask(beyond);
     });
-    expect(beyond.status).toBe(400);
-    expect(beyond.errors).toMatchObject([{ extensions: { code: 'QUERY_TOO_LARGE', limit, maximum } }]);
+    expect(refused.status).toBe(400);
+    expect(refused.errors).toMatchObject([{ extensions: { code: 'QUERY_TOO_LARGE', limit, maximum } }]);
     expect(statements).toEqual([]);
     // The second time its document is known, and its size is still not accepted.
-    expect((await service.ask(query(maximum + 1))).text).toBe(beyond.text);
+    expect((await service.ask(beyond)).text).toBe(refused.text);
   });
 });
 

@@ -303,31 +303,45 @@ describe('errors', () => {
     await broken.stop();
   });
 
-  test('in a document say what is wrong', async () => {
+  test('in a document say where it is wrong', async () => {
     const answer = await query(server, { query: '{ helo }' });
     expect(answer.status).toBe(400);
     expect(answer.json.errors[0]).toMatchObject({
-      message: 'Cannot query field "helo" on type "Query". Did you mean "hello"?',
+      message: 'The document does not fit the schema: "helo" (line 1, column 3).',
+      locations: [{ line: 1, column: 3 }],
       extensions: { code: 'GRAPHQL_VALIDATION_FAILED' },
     });
   });
 
-  test('suggest no name of the schema where it cannot be asked for', async () => {
-    const closed = await startTestServer({ introspection: false });
-    for (const request of [
-      { query: '{ helo }' },
-      { query: '{ hello(name: 1) }' },
-      { query: 'query($input: EchoInpu!) { echo(input: $input) }' },
+  test.each<
+    [what: string, request: { query: string; variables?: unknown; operationName?: string }, code: string]
+  >([
+    ['a field', { query: '{ helo }' }, 'GRAPHQL_VALIDATION_FAILED'],
+    ['a literal', { query: '{ hello(name: 1234567) }' }, 'GRAPHQL_VALIDATION_FAILED'],
+    ['a text', { query: '{ hello(nam: "secret-value") }' }, 'GRAPHQL_VALIDATION_FAILED'],
+    ['a type', { query: 'query($input: EchoInpu!) { echo(input: $input) }' }, 'GRAPHQL_VALIDATION_FAILED'],
+    ['introspection', { query: '{ __schema { types { name } } }' }, 'GRAPHQL_VALIDATION_FAILED'],
+    ['what is no GraphQL', { query: '{ hello(name: "secret-value" }' }, 'GRAPHQL_PARSE_FAILED'],
+    ['a text that does not end', { query: '{ hello(name: "secret-value) }' }, 'GRAPHQL_PARSE_FAILED'],
+    [
+      'the name of an operation',
+      { query: 'query a { hello } query b { hello }', operationName: 'secret-value' },
+      'OPERATION_RESOLUTION_FAILURE',
+    ],
+    [
+      'a variable',
       {
         query: 'query($input: EchoInput!) { echo(input: $input) }',
-        variables: { input: { nam: 'n', name: 'n', count: 1 } },
+        variables: { input: { nam: 'secret-value', name: 'n', count: 1 } },
       },
-      { query: '{ __schema { types { name } } }' },
-    ]) {
-      const { status, text } = await query(closed, request);
-      expect([status, text.includes('Did you mean')]).toEqual([400, false]);
-    }
+      'BAD_USER_INPUT',
+    ],
+  ])('about %s hold no value and no name that was not asked with', async (_what, request, code) => {
+    const closed = await startTestServer({ introspection: false });
+    const { status, text, json } = await query(closed, request);
     await closed.stop();
+    expect([status, json.errors[0].extensions.code]).toEqual([400, code]);
+    expect(text).not.toMatch(/secret-value|1234567|Did you mean|EchoInput"?\?/);
   });
 
   test('in variables name the variable, the place and what is expected, and not the value', async () => {

@@ -16,31 +16,19 @@ import {
   visit,
 } from 'graphql';
 import { createSchema } from '../../src/graphql/schema.ts';
-import { ENTITIES_ANSWERED } from '../../src/http/entity-limit.ts';
-import { QUERY_LIMITS } from '../../src/http/limits.ts';
-import { costOfOperation } from '../../src/http/limits-cost.ts';
-import { fragmentsOf, measureOperation } from '../../src/http/limits-document.ts';
+import { ENTITIES_ANSWERED, MAX_DOCUMENT_TOKENS, QUERY_LIMITS } from '../../src/http/limits.ts';
+import { measureOperation } from '../../src/http/operation-size.ts';
 
 const schema = createSchema({ gatewayProofRequired: false });
 
-function operationOf(text: string) {
+function size(text: string, variables: Record<string, unknown> = {}) {
   const document = parse(text);
   expect(validate(schema, document).map(({ message }) => message)).toEqual([]);
   const operation = getOperationAST(document);
   if (!operation) throw new Error('There is no operation, or more than one.');
-  return { operation, fragments: fragmentsOf(document) };
-}
-
-function cost(text: string, variables: Record<string, unknown> = {}): number {
-  const { operation, fragments } = operationOf(text);
   const { coerced } = getVariableValues(schema, operation.variableDefinitions ?? [], variables);
   // The README's queries are measured without their file.
-  return costOfOperation(schema, operation, fragments, coerced ?? {}, ENTITIES_ANSWERED.caller);
-}
-
-function size(text: string) {
-  const { operation, fragments } = operationOf(text);
-  return measureOperation(operation, fragments);
+  return measureOperation(schema, document, operation, coerced ?? {}, ENTITIES_ANSWERED.caller);
 }
 
 describe('the cost of', () => {
@@ -110,32 +98,38 @@ describe('the cost of', () => {
     [
       'a mutation has a base, as in the router',
       'mutation { exportStateArchive(input: { name: "a" }) { operation { id } userErrors { code } } }',
-      10 + 100 + 1 + 1,
+      10 + 1900 + 1 + 1,
     ],
     [
       'a version with its raw state is dear',
       '{ stateArchive(name: "a") { version(serial: "1") { rawState } } }',
       1 + 1 + 250,
     ],
-    ['introspection is nothing', getIntrospectionQuery(), 0],
+    ['introspection is that of its fields', '{ __schema { types { name fields { name } } } }', 5 * 20],
+    ['the name of a type is nothing', '{ __typename stateArchive(name: "a") { __typename } }', 1],
+    [
+      'an object is one more for every fifty fields, fragments and directives',
+      `{ stateArchive(name: "a") { ... { id @include(if: true) } ${'id '.repeat(47)} } }`,
+      1 + 1,
+    ],
   ])('%s', (_name, query, expected, ...[variables]) => {
-    expect(cost(query, variables)).toBe(expected);
+    expect(size(query, variables).cost).toBe(expected);
   });
 
   test('a page whose length is not positive is that of one item: it is refused for itself', () => {
     const query = 'query ($n: Int) { stateArchives(first: $n) { nodes { id } } }';
-    for (const n of [0, -1]) expect(cost(query, { n })).toBe(2);
+    for (const n of [0, -1]) expect(size(query, { n }).cost).toBe(2);
   });
 });
 
 describe('the size of an operation', () => {
-  test('counts fields, aliases, directives and levels through fragments, each time they are spread', () => {
+  test('is that of its fragments each time they are spread', () => {
     expect(
       size(
         `{ a: stateArchive(name: "a") { ...F } b: stateArchive(name: "b") { ...F } }
         fragment F on StateArchive { i: id status @include(if: true) { ... { versionCount } } }`,
       ),
-    ).toEqual({ depth: 3, selections: 12, aliases: 4, directives: 2, rootFields: 2 });
+    ).toEqual({ depth: 3, representations: 0, cost: 4 });
   });
 
   test('is told at once of fragments that double forty times over', () => {
@@ -143,10 +137,10 @@ describe('the size of an operation', () => {
       { length: 40 },
       (_, index) => `fragment F${index} on StateArchive { ...F${index + 1} ... { ...F${index + 1} } }`,
     );
-    const { selections } = size(
+    const { cost } = size(
       `{ stateArchive(name: "a") { ...F0 } } ${fragments.join(' ')} fragment F40 on StateArchive { id }`,
     );
-    expect(selections).toBeGreaterThan(2 ** 40);
+    expect(cost).toBeGreaterThan(2 ** 40 / 50);
   });
 });
 
@@ -196,6 +190,10 @@ describe('schema.graphql', () => {
   }
 });
 
+test('the introspection of a playground costs less than a half of what is accepted', () => {
+  expect(size(getIntrospectionQuery()).cost).toBeLessThan(QUERY_LIMITS.cost / 2);
+});
+
 test('every query of the README uses less than a half of each limit', () => {
   const readme = readFileSync(new URL('../../README.md', import.meta.url), 'utf8');
   const queries = [...readme.matchAll(/"query": ?("(?:[^"\\]|\\.)*")/g)].map(([, text = '']) =>
@@ -203,15 +201,9 @@ test('every query of the README uses less than a half of each limit', () => {
   );
   expect(queries.length).toBeGreaterThanOrEqual(3);
   for (const query of queries) {
-    const { depth, selections, aliases, directives, rootFields } = size(query);
-    const shares = [
-      depth / QUERY_LIMITS.depth,
-      selections / QUERY_LIMITS.selections,
-      aliases / QUERY_LIMITS.aliases,
-      directives / QUERY_LIMITS.directives,
-      rootFields / QUERY_LIMITS.mutationFields,
-      cost(query) / QUERY_LIMITS.cost,
-    ];
+    parse(query, { maxTokens: MAX_DOCUMENT_TOKENS / 2 });
+    const { depth, cost } = size(query);
+    const shares = [depth / QUERY_LIMITS.depth, cost / QUERY_LIMITS.cost];
     expect(Math.max(...shares)).toBeLessThanOrEqual(0.5);
   }
 });

@@ -25,26 +25,24 @@ test('variables that fit have no problem', () => {
 });
 
 test.each<[unknown, string]>([
-  [undefined, 'Variable "$input" of required type "Import!" was not provided.'],
-  [null, 'Variable "$input" is invalid at "input": Expected non-nullable type "Import!" not to be null.'],
-  ['SECRET', 'Variable "$input" is invalid at "input": Expected type "Import" to be an object.'],
-  [{}, 'Variable "$input" is invalid at "input": Field "name" of required type "String!" was not provided.'],
-  [
-    { name: 'a', nam: 'SECRET' },
-    'Variable "$input" is invalid at "input": Field "nam" is not defined by type "Import". Did you mean "name"?',
-  ],
-  [{ name: 1 }, 'Variable "$input" is invalid at "input.name": expected a value of type "String".'],
+  [undefined, 'Variable "$input" is invalid at "input": expected a value of type "Import!".'],
+  [null, 'Variable "$input" is invalid at "input": expected a value of type "Import!".'],
+  ['SECRET', 'Variable "$input" is invalid at "input": expected a value of type "Import!".'],
+  [{}, 'Variable "$input" is invalid at "input": "Import" needs the field "name".'],
+  [{ name: 'a', nam: 'SECRET' }, 'Variable "$input" is invalid at "input": "Import" has no field "nam".'],
+  [{ name: 'a', 'SECRET=': 1 }, 'Variable "$input" is invalid at "input": "Import" has no such field.'],
+  [{ name: 1 }, 'Variable "$input" is invalid at "input.name": expected a value of type "String!".'],
   [
     { name: 'a', policy: 'SECRET' },
     'Variable "$input" is invalid at "input.policy": expected one of REFUSE, OVERWRITE.',
   ],
   [
     { name: 'a', tags: [1, 'SECRET'] },
-    'Variable "$input" is invalid at "input.tags.1": expected a value of type "Int".',
+    'Variable "$input" is invalid at "input.tags.1": expected a value of type "Int!".',
   ],
   [
     { name: 'a', scope: { workspace: { SECRET: 1 } } },
-    'Variable "$input" is invalid at "input.scope.workspace": expected a value of type "ID".',
+    'Variable "$input" is invalid at "input.scope.workspace": expected a value of type "ID!".',
   ],
 ])('%j is described without its value', (input, problem) => {
   expect(problems({ input })).toEqual([problem]);
