@@ -6,11 +6,9 @@ import type { DocumentFault } from './errors.ts';
 /** Deeper than any state of Terraform's, and far above what PostgreSQL's stack ends at. */
 const DOUBTLESS_DEPTH = 1000;
 /** An array or object of jsonb ends at more members than this, depending on how PostgreSQL grows its memory. */
-const DOUBTLESS_TOKENS = 8_000_000;
+const DOUBTLESS_WIDTH = 4_000_000;
 /** Where a container of jsonb ends, in bytes of its binary form. */
 const JSONB_BYTES = 268_435_455;
-/** What jsonb's binary form of a key or value can need beyond its text: an entry, a header, padding. */
-const JSONB_BYTES_A_TOKEN = 17;
 /** A row of a btree ends at 2,704 bytes, of which the other columns of Kilolock's indexes need at most 60. */
 const DOUBTLESS_KEY_BYTES = 2600;
 
@@ -47,12 +45,8 @@ export function findDoubtfulRows(document: StateDocument, projection: Projection
   return { document: isWholeDoubtful ? document.bytes : null, resources, outputs };
 }
 
-function isDoubtful({ bytes, depth, tokens }: StateDocument): boolean {
-  return (
-    depth > DOUBTLESS_DEPTH ||
-    tokens > DOUBTLESS_TOKENS ||
-    bytes.length + JSONB_BYTES_A_TOKEN * tokens > JSONB_BYTES
-  );
+function isDoubtful({ depth, width, jsonbBytes }: StateDocument): boolean {
+  return depth > DOUBTLESS_DEPTH || width > DOUBTLESS_WIDTH || jsonbBytes > JSONB_BYTES;
 }
 
 function isLongKey(text: string): boolean {

@@ -133,8 +133,10 @@ export class StateDocument {
   readonly terraformVersion: string | null;
   /** How many objects and arrays are open at once, at most: 1 for `{}`. */
   readonly depth: number;
-  /** How many keys and values it has, of all levels. */
-  readonly tokens: number;
+  /** How many members one of them has, at most. */
+  readonly width: number;
+  /** How many bytes jsonb's binary form of it has at most. */
+  readonly jsonbBytes: number;
   /** Where everything stands, for the other modules of this folder. */
   readonly index: StateIndex;
   /** What the instances read one after the other have in common. */
@@ -146,7 +148,8 @@ export class StateDocument {
     this.lineage = index.lineage;
     this.terraformVersion = index.terraformVersion;
     this.depth = index.depth;
-    this.tokens = index.tokens;
+    this.width = index.width;
+    this.jsonbBytes = index.jsonbBytes;
     this.index = index;
   }
 

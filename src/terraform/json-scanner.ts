@@ -35,15 +35,20 @@ export class JsonScanner {
   readonly #bytes: Buffer;
   readonly #limits: StateDocumentLimits;
   /** Which containers are open in {@link value}: 1 for an object, 0 for an array, by depth. */
-  readonly #open = new Uint8Array(MAX_DEPTH + 1);
+  readonly #kinds = new Uint8Array(MAX_DEPTH + 1);
+  /** How many members each of them has so far. */
+  readonly #widths = new Int32Array(MAX_DEPTH + 1);
   /**
    * What was counted so far, which whoever knows a part of the document already moves on without a scan: the bytes the
    * document would gain by being spelled as others have to, see {@link expand}; how many containers were open at most;
-   * and how many keys and values there were.
+   * how many members one of them had at most; how many keys and values there were; and how many of these jsonb aligns:
+   * numbers, objects and arrays.
    */
   expansion = 0;
   deepest = 0;
+  widest = 0;
   tokens = 0;
+  aligned = 0;
 
   constructor(bytes: Buffer, limits: StateDocumentLimits) {
     this.#bytes = bytes;
@@ -79,16 +84,16 @@ export class JsonScanner {
     onMember: (keyStart: number, keyEnd: number, valueStart: number) => number,
   ): number {
     const bytes = this.#bytes;
-    this.#checkDepth(at, depth);
+    this.#open(at, depth);
     let p = skipWhitespace(bytes, at + 1);
     if (bytes[p] === CLOSE_BRACE) return p + 1;
-    for (;;) {
+    for (let width = 1; ; width++) {
       const keyEnd = this.#key(p);
       const valueStart = this.#colon(keyEnd);
       const after = onMember(p, keyEnd, valueStart);
       if (after < 0) return ~after;
       p = skipWhitespace(bytes, after);
-      if (bytes[p] === CLOSE_BRACE) return p + 1;
+      if (bytes[p] === CLOSE_BRACE) return this.#close(p, width);
       if (bytes[p] !== COMMA) this.#unexpected(p, 'a comma or the end of the object');
       p = skipWhitespace(bytes, p + 1);
     }
@@ -97,13 +102,12 @@ export class JsonScanner {
   /** Scans the array at `at`, handing the start of every element to `onElement`, as {@link object} does. */
   array(at: number, depth: number, onElement: (start: number) => number): number {
     const bytes = this.#bytes;
-    this.#checkDepth(at, depth);
+    this.#open(at, depth);
     let p = skipWhitespace(bytes, at + 1);
     if (bytes[p] === CLOSE_BRACKET) return p + 1;
-    for (;;) {
-      this.tokens++;
+    for (let width = 1; ; width++) {
       p = skipWhitespace(bytes, onElement(p));
-      if (bytes[p] === CLOSE_BRACKET) return p + 1;
+      if (bytes[p] === CLOSE_BRACKET) return this.#close(p, width);
       if (bytes[p] !== COMMA) this.#unexpected(p, 'a comma or the end of the array');
       p = skipWhitespace(bytes, p + 1);
     }
@@ -112,19 +116,20 @@ export class JsonScanner {
   /** Scans the value at `at`, which has `depth` containers around it. */
   value(at: number, depth: number): number {
     const bytes = this.#bytes;
-    const open = this.#open;
+    const kinds = this.#kinds;
+    const widths = this.#widths;
     let level = depth;
     let p = at;
     for (;;) {
       // Here p is at the first byte of a value.
       const c = bytes[p];
-      this.tokens++;
       if (c === QUOTE) {
         p = this.string(p);
       } else if (c === OPEN_BRACE || c === OPEN_BRACKET) {
-        this.#checkDepth(p, ++level);
+        this.#open(p, ++level);
         const isObject = c === OPEN_BRACE;
-        open[level] = isObject ? 1 : 0;
+        kinds[level] = isObject ? 1 : 0;
+        widths[level] = 1;
         p = skipWhitespace(bytes, p + 1);
         if (bytes[p] === (isObject ? CLOSE_BRACE : CLOSE_BRACKET)) {
           level--;
@@ -140,9 +145,10 @@ export class JsonScanner {
       for (;;) {
         if (level === depth) return p;
         p = skipWhitespace(bytes, p);
-        const isObject = open[level] === 1;
+        const isObject = kinds[level] === 1;
         const d = bytes[p];
         if (d === COMMA) {
+          widths[level] = (widths[level] ?? 0) + 1;
           p = skipWhitespace(bytes, p + 1);
           if (isObject) p = this.#colon(this.#key(p));
           break;
@@ -153,14 +159,14 @@ export class JsonScanner {
             isObject ? 'a comma or the end of the object' : 'a comma or the end of the array',
           );
         }
-        level--;
-        p++;
+        p = this.#close(p, widths[level--] ?? 0);
       }
     }
   }
 
   /** Scans the string whose opening quote is at `at`. */
   string(at: number): number {
+    this.tokens++;
     const bytes = this.#bytes;
     let p = at + 1;
     for (;;) {
@@ -176,7 +182,6 @@ export class JsonScanner {
 
   #key(at: number): number {
     if (this.#bytes[at] !== QUOTE) this.#unexpected(at, 'a key');
-    this.tokens++;
     return this.string(at);
   }
 
@@ -212,6 +217,7 @@ export class JsonScanner {
   }
 
   #scalar(at: number): number {
+    this.tokens++;
     const c = this.#bytes[at] ?? -1;
     if (c === MINUS || isDigit(c)) return this.#number(at);
     for (const literal of LITERALS) {
@@ -223,6 +229,7 @@ export class JsonScanner {
   }
 
   #number(at: number): number {
+    this.aligned++;
     const bytes = this.#bytes;
     const integerStart = bytes[at] === MINUS ? at + 1 : at;
     let p = this.#digits(at, integerStart);
@@ -287,7 +294,16 @@ export class JsonScanner {
     return p;
   }
 
-  #checkDepth(at: number, depth: number): void {
+  /** Counts a container that closes at `at`, and returns the position after it. */
+  #close(at: number, width: number): number {
+    if (width > this.widest) this.widest = width;
+    return at + 1;
+  }
+
+  /** Counts a container that opens at `at`. */
+  #open(at: number, depth: number): void {
+    this.tokens++;
+    this.aligned++;
     if (depth > this.deepest) this.deepest = depth;
     if (depth > MAX_DEPTH) this.fail(at, `objects and arrays are nested more than ${MAX_DEPTH} deep`);
   }

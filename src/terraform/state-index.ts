@@ -26,7 +26,7 @@ export const OUTPUT = {
   type: 3,
   typeEnd: 4,
   sensitive: 5,
-  width: 6,
+  columns: 6,
 } as const;
 /**
  * Columns of both {@link RESOURCE} and {@link INSTANCE}: an element of a list, what it counts towards the limits, and what it
@@ -38,13 +38,15 @@ const ELEMENT = {
   /** The bytes of its text; 0 when its rows do not follow from its text alone. */
   length: 1,
   tokens: 2,
-  expansion: 3,
-  depth: 4,
-  dependencyCount: 5,
+  aligned: 3,
+  expansion: 4,
+  depth: 5,
+  width: 6,
+  dependencyCount: 7,
   /** A hash of what names it. */
-  identity: 6,
+  identity: 8,
   /** The row of the document before that it was taken over from, plus 1; 0 when it was scanned. */
-  from: 7,
+  from: 9,
 } as const;
 /**
  * Columns of {@link StateIndex.resources}. Positions count from where the resource begins. Its instances are `count` rows
@@ -52,15 +54,15 @@ const ELEMENT = {
  */
 export const RESOURCE = {
   ...ELEMENT,
-  mode: 8,
-  type: 9,
-  name: 10,
-  provider: 11,
-  module: 12,
-  first: 13,
-  count: 14,
-  slots: 15,
-  width: 16,
+  mode: 10,
+  type: 11,
+  name: 12,
+  provider: 13,
+  module: 14,
+  first: 15,
+  count: 16,
+  slots: 17,
+  columns: 18,
 } as const;
 /**
  * Columns of {@link StateIndex.instances}. Positions count from where the instance begins. An instance with `from` has the
@@ -68,21 +70,28 @@ export const RESOURCE = {
  */
 export const INSTANCE = {
   ...ELEMENT,
-  resource: 8,
-  indexKey: 9,
-  schemaVersion: 10,
-  attributes: 11,
-  attributesEnd: 12,
-  sensitive: 13,
-  sensitiveEnd: 14,
-  dependencies: 15,
-  deposed: 16,
-  width: 17,
+  resource: 10,
+  indexKey: 11,
+  schemaVersion: 12,
+  attributes: 13,
+  attributesEnd: 14,
+  sensitive: 15,
+  sensitiveEnd: 16,
+  dependencies: 17,
+  deposed: 18,
+  columns: 19,
 } as const;
 
 /** The members that name a resource, and those that the rows of its instances show. */
 const NAMING = ['mode', 'type', 'name', 'module'] as const;
 const SHOWN = [...NAMING, 'provider'] as const;
+
+/**
+ * By how much jsonb's binary form of a token can be longer than its text and the comma or colon behind it: every token has an
+ * entry of 4 bytes, a number or container a header, and up to three bytes of padding.
+ */
+const GROWTH_A_TOKEN = 1;
+const MORE_WHERE_ALIGNED = 12;
 
 /** Of the hash FNV-1a in 32 bits. */
 const FNV_OFFSET = 0x811c9dc5 | 0;
@@ -105,8 +114,10 @@ export interface StateIndex {
   readonly earlierDependencies: ReadonlyMap<number, readonly number[]>;
   /** Objects and arrays open at once, at most. */
   readonly depth: number;
-  /** Keys and values together. */
-  readonly tokens: number;
+  /** Members of one of them, at most. */
+  readonly width: number;
+  /** How many bytes jsonb's binary form of the document has at most. */
+  readonly jsonbBytes: number;
 }
 
 /** A document and its index. */
@@ -118,9 +129,9 @@ export interface IndexedDocument {
 const NO_DOCUMENT: IndexedDocument = {
   bytes: Buffer.alloc(0),
   index: {
-    resources: new OffsetTable(RESOURCE.width),
+    resources: new OffsetTable(RESOURCE.columns),
     resourceCount: 0,
-    instances: new OffsetTable(INSTANCE.width),
+    instances: new OffsetTable(INSTANCE.columns),
   },
 };
 
@@ -189,7 +200,7 @@ export function indexState(
 }
 
 /** What was counted before a part of the document. */
-type Count = Pick<JsonScanner, 'tokens' | 'expansion' | 'deepest'> & { readonly dependencies: number };
+type Count = Pick<JsonScanner, 'tokens' | 'aligned' | 'expansion' | 'deepest' | 'widest'> & { readonly dependencies: number };
 
 class StateIndexer {
   readonly #bytes: Buffer;
@@ -198,7 +209,7 @@ class StateIndexer {
   readonly #former: IndexedDocument;
   readonly #formerResources: Predecessors;
   readonly #formerInstances: Predecessors;
-  readonly #outputs = new OffsetTable(OUTPUT.width);
+  readonly #outputs = new OffsetTable(OUTPUT.columns);
   readonly #resources: OffsetTable;
   readonly #instances: OffsetTable;
   readonly #earlierDependencies = new Map<number, number[]>();
@@ -218,8 +229,8 @@ class StateIndexer {
     this.#scanner = new JsonScanner(bytes, limits);
     this.#former = former;
     const { resources, resourceCount, instances } = former.index;
-    this.#resources = new OffsetTable(RESOURCE.width, resources.length);
-    this.#instances = new OffsetTable(INSTANCE.width, instances.length);
+    this.#resources = new OffsetTable(RESOURCE.columns, resources.length);
+    this.#instances = new OffsetTable(INSTANCE.columns, instances.length);
     this.#formerResources = new Predecessors(resources, resourceCount, RESOURCE.identity);
     this.#formerInstances = new Predecessors(instances, 0, INSTANCE.identity);
   }
@@ -234,6 +245,7 @@ class StateIndexer {
     const rest = skipWhitespace(bytes, end);
     if (rest < bytes.length) this.#scanner.fail(rest, `something follows the document, at byte ${rest}`);
     this.#checkVersion();
+    const { tokens, aligned, expansion, deepest, widest } = this.#scanner;
     return {
       serial: this.#serial(),
       lineage: this.#lineage(),
@@ -243,8 +255,9 @@ class StateIndexer {
       resourceCount: this.#resourceCount,
       instances: this.#instances,
       earlierDependencies: this.#earlierDependencies,
-      depth: this.#scanner.deepest,
-      tokens: this.#scanner.tokens,
+      depth: deepest,
+      width: widest,
+      jsonbBytes: bytes.length + GROWTH_A_TOKEN * tokens + MORE_WHERE_ALIGNED * aligned + expansion,
     };
   }
 
@@ -574,9 +587,10 @@ class StateIndexer {
   }
 
   #beginElement(): Count {
-    const { tokens, expansion, deepest } = this.#scanner;
+    const { tokens, aligned, expansion, deepest, widest } = this.#scanner;
     this.#scanner.deepest = 0;
-    return { tokens, expansion, deepest, dependencies: this.#dependencies };
+    this.#scanner.widest = 0;
+    return { tokens, aligned, expansion, deepest, widest, dependencies: this.#dependencies };
   }
 
   /** @param length 0: the element cannot be taken over. */
@@ -585,17 +599,18 @@ class StateIndexer {
     table.set(row, ELEMENT.from, 0);
     table.set(row, ELEMENT.length, length);
     table.set(row, ELEMENT.tokens, scanner.tokens - before.tokens);
+    table.set(row, ELEMENT.aligned, scanner.aligned - before.aligned);
     table.set(row, ELEMENT.expansion, scanner.expansion - before.expansion);
     table.set(row, ELEMENT.depth, scanner.deepest);
+    table.set(row, ELEMENT.width, scanner.widest);
     table.set(row, ELEMENT.dependencyCount, this.#dependencies - before.dependencies);
-    if (before.deepest > scanner.deepest) scanner.deepest = before.deepest;
+    scanner.deepest = Math.max(scanner.deepest, before.deepest);
+    scanner.widest = Math.max(scanner.widest, before.widest);
   }
 
   /** Counts what was counted before again, as if nothing had been scanned since. */
-  #rewind({ tokens, expansion, deepest, dependencies }: Count): void {
-    this.#scanner.tokens = tokens;
-    this.#scanner.expansion = expansion;
-    this.#scanner.deepest = deepest;
+  #rewind({ dependencies, ...counted }: Count): void {
+    Object.assign(this.#scanner, counted);
     this.#dependencies = dependencies;
   }
 
@@ -617,8 +632,10 @@ class StateIndexer {
   #countElement(former: OffsetTable, row: number, at: number): number {
     const scanner = this.#scanner;
     scanner.tokens += former.get(row, ELEMENT.tokens);
+    scanner.aligned += former.get(row, ELEMENT.aligned);
     scanner.expansion += former.get(row, ELEMENT.expansion);
     scanner.deepest = Math.max(scanner.deepest, former.get(row, ELEMENT.depth));
+    scanner.widest = Math.max(scanner.widest, former.get(row, ELEMENT.width));
     this.#dependencies += former.get(row, ELEMENT.dependencyCount);
     return at + former.get(row, ELEMENT.length);
   }

@@ -70,10 +70,10 @@ function readings(history: readonly Buffer[], read: (bytes: Buffer) => ReadVersi
 }
 
 function contents(document: StateDocument, projection: Projection) {
-  const { serial, lineage, terraformVersion, outputCount, depth, tokens } = document;
+  const { serial, lineage, terraformVersion, outputCount, depth, width, jsonbBytes } = document;
   const { size, deposedAddresses, deposedAlone, repeatedAddresses } = projection;
   return {
-    ...{ serial, lineage, terraformVersion, outputCount, depth, tokens },
+    ...{ serial, lineage, terraformVersion, outputCount, depth, width, jsonbBytes },
     managedInstances: document.managedInstances,
     outputs: Array.from(document.outputs(), shown),
     instances: Array.from(document.instances(), shown),
