@@ -64,25 +64,12 @@ export class CarriedSpans {
   /** Compares the next version, in serial order. All spans have been taken before. */
   apply({ serial }: ArchivedVersion, projection: Projection): void {
     if (this.disagreement !== null) return;
-    const begun: ArchivedResource[] = [];
-    let passedOver = 0;
-    for (let span = this.#peek(); span !== null && span.createSerial <= serial; span = this.#peek()) {
-      if (span.createSerial === serial) begun.push(span);
-      else passedOver += 1;
-      this.#next = null;
-    }
-    if (passedOver > 0) {
-      this.#agreement.disagree(`${passedOver} spans before serial ${serial} begin at no version`);
-    }
-    this.#agreement.check(serial, begun, projection);
-    if (this.#rows === null) return;
-    for (const span of begun) {
-      const resource = projection.row(span.address);
-      if (resource === undefined) continue;
+    this.#agreement.check(serial, projection, this.#begunAt(serial), (span, row) => {
+      if (this.#rows === null) return;
       const { attributesHash, schemaVersion, createSerial, deleteSerial, createdAt } = span;
-      const row = { ...resource, attributesHash, schemaVersion };
-      this.#rows.add({ resource: row, createSerial, deleteSerial, createdAt });
-    }
+      const resource = { ...projection.rowAt(row), attributesHash, schemaVersion };
+      this.#rows.add({ resource, createSerial, deleteSerial, createdAt });
+    });
   }
 
   /** To be called once, after the last version. */
@@ -97,6 +84,18 @@ export class CarriedSpans {
     this.#aside?.close();
     this.#spans?.return();
     rmSync(this.#path, { force: true });
+  }
+
+  *#begunAt(serial: bigint): Generator<ArchivedResource, void, void> {
+    let passedOver = 0;
+    for (let span = this.#peek(); span !== null && span.createSerial <= serial; span = this.#peek()) {
+      this.#next = null;
+      if (span.createSerial === serial) yield span;
+      else passedOver += 1;
+    }
+    if (passedOver > 0) {
+      this.#agreement.disagree(`${passedOver} spans before serial ${serial} begin at no version`);
+    }
   }
 
   #peek(): ArchivedResource | null {

@@ -119,18 +119,22 @@ export class DocumentChecks {
     if (!this.#isOwnLineage(document.lineage)) {
       this.#warn(serial, 'LINEAGE_MISMATCH', "the document's lineage is not the state's; both are kept.");
     }
-    for (const address of projection.deposedAddresses) {
-      const what = projection.deposedAlone.has(address)
-        ? 'has a deposed object and no current one; as in Kilolock, it stands in `resources` like a current one. The raw state tells them apart.'
-        : 'has a deposed object beside its current one; as in Kilolock, the one written later stands in `resources`. The raw state keeps both.';
-      this.#warn(serial, 'DEPOSED_INSTANCE', `${clip(address, MAX_ADDRESS)} ${what}`);
-    }
-    for (const address of projection.repeatedAddresses) {
-      this.#warn(
-        serial,
-        'ADDRESS_REPEATED',
-        `${clip(address, MAX_ADDRESS)} is the address of several instances; as in Kilolock, the one written last stands in \`resources\`. The raw state keeps all.`,
-      );
+    for (const { address, isDeposed, current } of projection.sharedAddresses()) {
+      const name = clip(address, MAX_ADDRESS);
+      if (isDeposed) {
+        const what =
+          current === 0
+            ? 'has a deposed object and no current one; as in Kilolock, it stands in `resources` like a current one. The raw state tells them apart.'
+            : 'has a deposed object beside its current one; as in Kilolock, the one written later stands in `resources`. The raw state keeps both.';
+        this.#warn(serial, 'DEPOSED_INSTANCE', `${name} ${what}`);
+      }
+      if (current > 1) {
+        this.#warn(
+          serial,
+          'ADDRESS_REPEATED',
+          `${name} is the address of several instances; as in Kilolock, the one written last stands in \`resources\`. The raw state keeps all.`,
+        );
+      }
     }
   }
 

@@ -1,5 +1,11 @@
 import type { ArchivedResource } from '../archive/model.ts';
-import type { ResourceSummary, ResourcesByAddress } from '../terraform/projection.ts';
+import type { ProjectedResource, Projection } from '../terraform/projection.ts';
+import type { ResourceTable } from '../terraform/resource-table.ts';
+
+/** In place of the serial that the span over a resource ends at: it lasts; or there is none, or none but one that lasts. */
+const LASTS = 0n;
+const UNCOVERED = -1n;
+const COVERED_BY_CURRENT = -2n;
 
 /**
  * Whether the resource spans an archive carries agree with its raw states: whether each version holds, by address and
@@ -10,10 +16,10 @@ import type { ResourceSummary, ResourcesByAddress } from '../terraform/projectio
  */
 export class SpanAgreement {
   readonly #currentSerial: bigint;
-  /** The spans that reach over the version at hand; beyond the current version without those that last. */
-  readonly #alive = new Set<AliveSpan>();
-  /** The content of the spans that last, by address; none before the current version has gone by. */
-  #lasting: ReadonlyMap<string, string> = new Map();
+  /** The version before, and where the span that reaches over each of its rows ends; null: no span reaches further. */
+  #former: { readonly table: ResourceTable; readonly ends: BigInt64Array } | null = null;
+  /** The current version, once it has gone by: the spans that last are those over its rows. */
+  #current: ResourceTable | null = null;
   #disagreement: string | null = null;
   #otherHashes = 0;
 
@@ -31,14 +37,35 @@ export class SpanAgreement {
     return this.#otherHashes;
   }
 
-  /** Compares the next version, in serial order, with the spans that begin at it. */
-  check(serial: bigint, begun: readonly ArchivedResource[], resources: ResourcesByAddress): void {
-    if (this.#disagreement !== null) return;
-    for (const span of this.#alive) {
-      if (span.deleteSerial !== null && span.deleteSerial <= serial) this.#alive.delete(span);
+  /**
+   * Compares the next version, in serial order, with the spans that begin at it.
+   *
+   * @param take is given each of them with the row it begins with, as long as they agree.
+   */
+  check(
+    serial: bigint,
+    projection: Projection,
+    begun: Iterable<ArchivedResource>,
+    take: (span: ArchivedResource, row: number) => void,
+  ): void {
+    const { table } = projection;
+    const ends = new BigInt64Array(table.length).fill(UNCOVERED);
+    let covered = this.#carryOver(serial, table, ends);
+    for (const span of begun) {
+      const row = table.findAddress(span.address);
+      if (row === -1) {
+        this.disagree(`a span begins at serial ${serial} for an address that version does not hold`);
+      } else if (ends[row] !== UNCOVERED) {
+        this.disagree(`two spans of one address reach over serial ${serial}`);
+      } else this.#compare(serial, span, projection.rowAt(row));
+      if (this.#disagreement !== null) return;
+      ends[row] = span.deleteSerial ?? LASTS;
+      covered += 1;
+      take(span, row);
     }
-    for (const span of begun) this.#begin(serial, span, resources.get(span.address));
-    this.#compare(serial, resources);
+    if (covered !== table.size) this.disagree(`serial ${serial} holds an instance that no span reaches over`);
+    this.#former = { table, ends };
+    if (serial === this.#currentSerial) this.#compareOpen(table, ends);
   }
 
   /** Notes that the spans could not be dealt out beside the versions. */
@@ -46,11 +73,35 @@ export class SpanAgreement {
     this.#disagreement ??= why;
   }
 
-  #begin(serial: bigint, span: ArchivedResource, resource: ResourceSummary | undefined): void {
-    if (resource === undefined) {
-      this.disagree(`a span begins at serial ${serial} for an address that version does not hold`);
-      return;
+  /** Has the spans over the version before reach over this one, as far as they do; returns over how many of its rows. */
+  #carryOver(serial: bigint, table: ResourceTable, ends: BigInt64Array): number {
+    const former = this.#former;
+    const current = this.#current;
+    const reachesOver = (end: bigint) => end === LASTS || end > serial;
+    let reaching = 0;
+    for (const end of former?.ends ?? []) if (reachesOver(end)) reaching += 1;
+    let covered = 0;
+    for (const row of table.rows()) {
+      const before = former?.table.find(table, row) ?? -1;
+      const end = former?.ends[before] ?? UNCOVERED;
+      const lasting = current?.find(table, row) ?? -1;
+      if (reachesOver(end) && former?.table.hasSameContent(before, table, row)) {
+        ends[row] = end;
+        reaching -= 1;
+      }
+      if (lasting !== -1 && current?.hasSameContent(lasting, table, row)) {
+        if (ends[row] !== UNCOVERED) this.disagree(`two spans of one address reach over serial ${serial}`);
+        ends[row] = COVERED_BY_CURRENT;
+      }
+      if (ends[row] !== UNCOVERED) covered += 1;
     }
+    if (reaching > 0) {
+      this.disagree(`a span reaches over serial ${serial} with content that version does not hold`);
+    }
+    return covered;
+  }
+
+  #compare(serial: bigint, span: ArchivedResource, resource: ProjectedResource): void {
     // Rows from before Kilolock knew schema versions say 0 (data model 10, trap 22).
     if (span.schemaVersion !== resource.schemaVersion && span.schemaVersion !== 0) {
       this.disagree(`a span at serial ${serial} has another schema version than its instance`);
@@ -59,48 +110,17 @@ export class SpanAgreement {
       this.disagree(`a span that lasts begins at serial ${serial}, after the current version`);
     }
     if (span.attributesHash !== resource.attributesHash) this.#otherHashes += 1;
-    const { address, deleteSerial } = span;
-    this.#alive.add({ address, deleteSerial, content: resource.attributesHash });
-  }
-
-  #compare(serial: bigint, resources: ResourcesByAddress): void {
-    const covered = new Set<string>();
-    for (const { address, content } of this.#alive) {
-      if (resources.get(address)?.attributesHash === content) {
-        if (covered.has(address)) this.disagree(`two spans of one address reach over serial ${serial}`);
-        covered.add(address);
-      } else {
-        this.disagree(`a span reaches over serial ${serial} with content that version does not hold`);
-      }
-    }
-    // Looked up and not gone through: a current version of a million instances may have thousands of small ones behind it.
-    for (const [address, { attributesHash }] of resources) {
-      if (this.#lasting.get(address) !== attributesHash) continue;
-      if (covered.has(address)) this.disagree(`two spans of one address reach over serial ${serial}`);
-      covered.add(address);
-    }
-    if (covered.size !== resources.size) {
-      this.disagree(`serial ${serial} holds an instance that no span reaches over`);
-    }
-    if (serial === this.#currentSerial) this.#compareOpen(resources);
   }
 
   /** The rows left open have to be those of the current version; beyond it they stand for that one alone. */
-  #compareOpen(resources: ResourcesByAddress): void {
-    const open = [...this.#alive].filter(({ deleteSerial }) => deleteSerial === null);
-    if (open.length !== resources.size) {
+  #compareOpen(table: ResourceTable, ends: BigInt64Array): void {
+    for (const row of table.rows()) {
+      if (ends[row] === LASTS) continue;
       this.disagree(
         `the spans that last are not those of the current version, serial ${this.#currentSerial}`,
       );
     }
-    this.#lasting = new Map(open.map(({ address, content }) => [address, content]));
-    for (const span of open) this.#alive.delete(span);
+    this.#current = table;
+    this.#former = null;
   }
-}
-
-interface AliveSpan {
-  readonly address: string;
-  readonly deleteSerial: bigint | null;
-  /** The hash of the content in Terraform's spelling. */
-  readonly content: string;
 }

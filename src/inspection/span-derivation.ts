@@ -1,7 +1,7 @@
 import type { ArchivedVersion } from '../archive/model.ts';
-import { present } from '../base/invariant.ts';
 import { ResourceLifecycle } from '../terraform/lifecycle.ts';
-import type { Projection, ResourceSummary, ResourcesByAddress } from '../terraform/projection.ts';
+import type { Projection } from '../terraform/projection.ts';
+import { ResourceTable } from '../terraform/resource-table.ts';
 import type { ResourceRowWriter } from './spooled-rows.ts';
 
 /**
@@ -16,85 +16,52 @@ import type { ResourceRowWriter } from './spooled-rows.ts';
  */
 export class SpanDerivation {
   readonly #currentSerial: bigint;
-  readonly #trunk: Line;
-  readonly #branch: Line;
-  /** Hash of each instance of the current version, by address. */
-  #current: ReadonlyMap<string, string> = new Map();
+  readonly #rows: ResourceRowWriter | null;
+  readonly #trunk = new ResourceLifecycle();
+  readonly #branch = new ResourceLifecycle();
+  #current = new ResourceTable(0);
   #lastSerial = 0n;
+  #count = 0;
 
   /** @param rows null: the spans are counted only. */
   constructor(currentSerial: bigint, rows: ResourceRowWriter | null) {
     this.#currentSerial = currentSerial;
-    this.#trunk = new Line(rows);
-    this.#branch = new Line(rows);
+    this.#rows = rows;
   }
 
   /** How many spans there are so far. */
   get count(): number {
-    return this.#trunk.count + this.#branch.count;
+    return this.#count;
   }
 
   /** Takes the next version, in serial order. */
-  apply(version: ArchivedVersion, projection: Projection): void {
-    const { serial } = version;
+  apply({ serial, createdAt }: ArchivedVersion, projection: Projection): void {
     this.#lastSerial = serial;
-    if (serial > this.#currentSerial) {
-      const differing = [...projection].filter(
-        ([address, resource]) => this.#current.get(address) !== resource.attributesHash,
-      );
-      this.#branch.apply(version, new Map(differing), projection);
-      return;
+    const { table } = projection;
+    const changes = {
+      open: (row: number) => {
+        this.#count += 1;
+        const resource = this.#rows && projection.rowAt(row);
+        return resource
+          ? (this.#rows?.add({ resource, createSerial: serial, deleteSerial: null, createdAt }) ?? 0)
+          : 0;
+      },
+      close: (row: number) => this.#rows?.end(row, serial),
+    };
+    if (serial <= this.#currentSerial) this.#trunk.apply(serial, table, changes);
+    else {
+      this.#branch.apply(serial, table, changes, (row) => {
+        const lasting = this.#current.find(table, row);
+        return lasting !== -1 && this.#current.hasSameContent(lasting, table, row);
+      });
     }
-    if (serial === this.#currentSerial) {
-      this.#current = new Map(
-        Array.from(projection, ([address, resource]) => [address, resource.attributesHash]),
-      );
-    }
-    this.#trunk.apply(version, projection, projection);
+    if (serial === this.#currentSerial) this.#current = table;
   }
 
   /** Ends the branch, when there is one. To be called once, after the last version. */
   finish(): void {
-    this.#branch.end(this.#lastSerial + 1n);
-  }
-}
-
-/** One run of versions. */
-class Line {
-  readonly #rows: ResourceRowWriter | null;
-  readonly #lifecycle = new ResourceLifecycle();
-  /** Where the row of each address that is open was put aside. */
-  readonly #open = new Map<string, number>();
-  count = 0;
-
-  constructor(rows: ResourceRowWriter | null) {
-    this.#rows = rows;
-  }
-
-  /** @param projection where the rows of `resources` are. */
-  apply({ serial, createdAt }: ArchivedVersion, resources: ResourcesByAddress, projection: Projection): void {
-    for (const { address } of this.#settle(serial, resources)) {
-      const resource = this.#rows && present(projection.row(address), 'it opens with this version');
-      if (resource === null) continue;
-      const row = { resource, createSerial: serial, deleteSerial: null, createdAt };
-      this.#open.set(address, this.#rows?.add(row) ?? 0);
-    }
-  }
-
-  /** Ends what is open. */
-  end(serial: bigint): void {
-    this.#settle(serial, new Map());
-  }
-
-  /** Closes what ends at `serial`, and gives what begins there. */
-  #settle(serial: bigint, resources: ResourcesByAddress): ResourceSummary[] {
-    const { opened, closed } = this.#lifecycle.apply(serial, resources);
-    this.count += opened.length;
-    for (const address of closed) {
-      const row = this.#open.get(address);
-      if (row !== undefined) this.#rows?.end(row, serial);
-      this.#open.delete(address);
-    }
-    return opened;
+    const serial = this.#lastSerial + 1n;
+    const close = (row: number) => this.#rows?.end(row, serial);
+    this.#branch.apply(serial, new ResourceTable(0), { open: () => 0, close });
   }
 }

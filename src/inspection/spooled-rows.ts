@@ -15,7 +15,7 @@ import {
 
 /** A row of `resources` before it has an id (data model 1.4, 3.2). */
 export interface ResourceRow {
-  readonly resource: Omit<ProjectedResource, 'place' | 'deposed' | 'dependencies'>;
+  readonly resource: Omit<ProjectedResource, 'place' | 'deposed'>;
   readonly createSerial: bigint;
   readonly deleteSerial: bigint | null;
   /** The creation time of the version that created the row (data model 2.5). */
@@ -58,7 +58,7 @@ export class ResourceRowWriter {
       resource.indexValue,
       resource.attributes,
       resource.sensitivePaths,
-      resource.dependenciesRaw,
+      resource.dependencies,
       resource.attributesHash,
       String(resource.schemaVersion),
     ]);
@@ -78,8 +78,7 @@ export class ResourceRowWriter {
 export async function* readResourceRows(path: string): AsyncGenerator<ResourceRow, void, void> {
   for await (const fields of readRows(path)) {
     const [deleteSerial, createSerial, createdAt, address, mode, type, name, provider, ...rest] = fields;
-    const [modulePath, indexKind, indexValue, attributes, sensitivePaths, dependenciesRaw, hash, version] =
-      rest;
+    const [modulePath, indexKind, indexValue, attributes, sensitivePaths, dependencies, hash, version] = rest;
     yield {
       resource: {
         address: textOf(address),
@@ -92,7 +91,7 @@ export async function* readResourceRows(path: string): AsyncGenerator<ResourceRo
         indexValue: indexValue === null ? null : textOf(indexValue),
         attributes: bytesOf(attributes),
         sensitivePaths: bytesOf(sensitivePaths),
-        dependenciesRaw: textOf(dependenciesRaw),
+        dependencies: bytesOf(dependencies),
         attributesHash: textOf(hash),
         schemaVersion: Number(textOf(version)),
       },

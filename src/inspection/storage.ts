@@ -1,6 +1,6 @@
-import { present } from '../base/invariant.ts';
 import type { StateDocument, StateOutput } from '../terraform/document.ts';
 import type { ProjectedResource, Projection } from '../terraform/projection.ts';
+import { INSTANCE } from '../terraform/state-index.ts';
 import type { DocumentFault } from './errors.ts';
 
 /** Deeper than any state of Terraform's, and far above what PostgreSQL's stack ends at. */
@@ -35,11 +35,15 @@ export interface DoubtfulRows {
  */
 export function findDoubtfulRows(document: StateDocument, projection: Projection): DoubtfulRows | null {
   const resources: ProjectedResource[] = [];
-  for (const [address] of projection) {
+  for (const row of projection.table.rows()) {
+    // One that was taken over came through with the document before.
+    if (document.index.instances.get(row, INSTANCE.from) !== 0) continue;
+    const resource = projection.rowAt(row);
     // An address holds the type, too.
-    if (isLongKey(address)) resources.push(present(projection.row(address), 'it has this address'));
+    if (isLongKey(resource.address)) resources.push(resource);
   }
-  const outputs = [...document.outputs()].filter(({ name }) => isLongKey(name));
+  const outputs: StateOutput[] = [];
+  for (const output of document.outputs()) if (isLongKey(output.name)) outputs.push(output);
   const isWholeDoubtful = isDoubtful(document);
   if (!isWholeDoubtful && resources.length + outputs.length === 0) return null;
   return { document: isWholeDoubtful ? document.bytes : null, resources, outputs };

@@ -56,7 +56,7 @@ async function* copyValues(
       resource.indexValue,
       resource.attributes,
       resource.sensitivePaths,
-      resource.dependenciesRaw,
+      resource.dependencies,
       resource.attributesHash,
       resource.schemaVersion,
       createSerial,

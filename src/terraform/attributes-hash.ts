@@ -1,4 +1,16 @@
-import { createHash } from 'node:crypto';
+import { createHash, type Hash, hash } from 'node:crypto';
+import { PieceWriter } from './piece-writer.ts';
+import { TerraformLayout } from './terraform-layout.ts';
+
+/**
+ * Which spelling of `attributes` and `sensitive_attributes` is hashed (data model 3.6 and 3.9):
+ *
+ * - `as-written`: the bytes of the document, as Kilolock does with an uploaded one;
+ * - `terraform`: the bytes Terraform would have uploaded, recovered from jsonb's text.
+ *
+ * For a document as Terraform writes it, both give the same hashes.
+ */
+export type AttributeLayout = 'as-written' | 'terraform';
 
 const SEPARATOR = '\u001f';
 
@@ -16,38 +28,55 @@ export interface AttributesHashFields {
   readonly attributes: Buffer;
   /** The text of the sensitive paths, likewise. */
   readonly sensitivePaths: Buffer;
-  /** The text of the dependencies: compact JSON in Go's spelling, order kept. */
-  readonly dependenciesRaw: string;
+  /** A JSON list of strings, which is hashed in Go's compact spelling, order kept. */
+  readonly dependencies: Buffer;
 }
 
-/** Writes a JSON text, in another spelling if it wants to, in pieces that are valid during the call only. */
-export type TextSpelling = (text: Buffer, write: (piece: Buffer) => void) => void;
+/** Computes the `attributes_hash` of resource rows: SHA-256 over eleven fields (data model 3.5). */
+export class AttributesHasher {
+  readonly #isAsWritten: boolean;
+  /** Of what is too long for one piece. */
+  #sha256: Hash | null = null;
+  readonly #out = new PieceWriter((piece) => {
+    this.#sha256 ??= createHash('sha256');
+    this.#sha256.update(piece);
+  });
+  readonly #terraform = new TerraformLayout(this.#out);
 
-const asWritten: TextSpelling = (text, write) => write(text);
+  constructor(layout: AttributeLayout) {
+    this.#isAsWritten = layout === 'as-written';
+  }
 
-/**
- * The `attributes_hash` of a resource row: lowercase hex SHA-256 over eleven fields (data model 3.5).
- *
- * @param spelling - how the attributes and the sensitive paths are to be spelled; as they are by default.
- */
-export function attributesHash(fields: AttributesHashFields, spelling: TextSpelling = asWritten): string {
-  const { mode, type, name, provider, modulePath, indexKind, indexValue, schemaVersion } = fields;
-  const leading = [
-    mode,
-    type,
-    name,
-    provider,
-    modulePath,
-    indexKind,
-    indexValue ?? '',
-    String(schemaVersion),
-  ];
-  const sha256 = createHash('sha256').update(leading.join(SEPARATOR) + SEPARATOR);
-  const write = (piece: Buffer) => {
-    sha256.update(piece);
-  };
-  spelling(fields.attributes, write);
-  sha256.update(SEPARATOR);
-  spelling(fields.sensitivePaths, write);
-  return sha256.update(SEPARATOR + fields.dependenciesRaw).digest('hex');
+  /** The hash as it is: a character of latin1 for each byte. */
+  hash(fields: AttributesHashFields): string {
+    const { mode, type, name, provider, modulePath, indexKind, indexValue, schemaVersion } = fields;
+    for (const text of [
+      mode,
+      type,
+      name,
+      provider,
+      modulePath,
+      indexKind,
+      indexValue ?? '',
+      String(schemaVersion),
+    ]) {
+      this.#out.text(text);
+      this.#out.text(SEPARATOR);
+    }
+    this.#json(fields.attributes);
+    this.#out.text(SEPARATOR);
+    this.#json(fields.sensitivePaths);
+    this.#out.text(SEPARATOR);
+    this.#terraform.compactStrings(fields.dependencies);
+    const rest = this.#out.takeRest();
+    // In one go where possible: a hash that is kept takes as long to make as to compute.
+    const digest = this.#sha256?.update(rest).digest('binary') ?? hash('sha256', rest, 'binary');
+    this.#sha256 = null;
+    return digest;
+  }
+
+  #json(text: Buffer): void {
+    if (this.#isAsWritten) this.#out.copy(text);
+    else this.#terraform.render(text);
+  }
 }

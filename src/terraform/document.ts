@@ -58,8 +58,8 @@ export interface ResourceInstance {
   readonly attributes: Buffer;
   /** Raw JSON of `sensitive_attributes`; `[]` when absent. */
   readonly sensitivePaths: Buffer;
-  /** Addresses, in the document's order. */
-  readonly dependencies: readonly string[];
+  /** Raw JSON: a list of addresses; `[]` when absent. */
+  readonly dependencies: Buffer;
   /** Whether this is an object waiting to be destroyed after its replacement was made. */
   readonly deposed: boolean;
   /** Where it stands in the document: `$.resources[2].instances[0]`. */
@@ -86,7 +86,7 @@ const DYNAMIC = Buffer.from('"dynamic"');
  * that Go's `encoding/json` can read into Kilolock's own types (data model 2.10, 3.4, trap 3). Attributes, outputs
  * and every member that Kilolock does not know are checked as JSON and otherwise left alone.
  *
- * Besides the document itself this takes some 70 bytes per instance; nothing is parsed into a tree.
+ * Besides the document itself this takes some 80 bytes for each instance and each resource; nothing is parsed into a tree.
  *
  * @param former a document read before with the same limits, unchanged since: what is the same in both, byte for byte, is
  *   looked at no more. The result does not depend on it.
@@ -281,18 +281,6 @@ export class StateDocument {
     return count;
   }
 
-  /** Whether {@link rows} are all rows of the index in their order, as they are unless a list is given twice. */
-  get hasRowsInOrder(): boolean {
-    const { resources, resourceCount, instances } = this.index;
-    let next = 0;
-    for (let resource = 0; resource < resourceCount; resource++) {
-      const count = resources.get(resource, RESOURCE.count);
-      if (count > 0 && resources.get(resource, RESOURCE.first) !== next) return false;
-      next += count;
-    }
-    return next === instances.length;
-  }
-
   /** How many instances of managed resources there are, deposed ones included: what Kilolock's quotas count. */
   get managedInstances(): number {
     const { resources, resourceCount } = this.index;
@@ -406,26 +394,39 @@ export class StateDocument {
     return at === 0 ? '' : decodeString(this.bytes, at, endOfString(this.bytes, at));
   }
 
-  #dependencies(row: number): string[] {
-    const dependencies: string[] = [];
-    const last = this.#inInstance(row, INSTANCE.dependencies);
-    if (last === 0) return dependencies;
-    for (const earlier of this.index.earlierDependencies.get(row) ?? []) {
-      this.#readStrings(this.#startOf(row) + earlier, dependencies);
+  #dependencies(row: number): Buffer {
+    const at = this.#inInstance(row, INSTANCE.dependencies);
+    const end = this.#inInstance(row, INSTANCE.dependenciesEnd);
+    const earlier = this.index.earlierDependencies.get(row);
+    if (earlier === undefined) return this.#slice(at, end, EMPTY_ARRAY);
+    const strings: number[] = [];
+    for (const list of earlier) this.#findStrings(this.#startOf(row) + list, strings);
+    strings.length = this.#findStrings(at, strings);
+    const list = Buffer.allocUnsafe(
+      strings.reduce((sum, string) => sum + this.#lengthOfString(string) + 1, 2),
+    );
+    let used = list.write('[');
+    for (const string of strings) {
+      if (used > 1) used += list.write(',', used);
+      if (string === 0) used += list.write('""', used);
+      else used += this.bytes.copy(list, used, string, endOfString(this.bytes, string));
     }
-    dependencies.length = this.#readStrings(last, dependencies);
-    return dependencies;
+    return list.subarray(0, used + list.write(']', used));
   }
 
-  /** Reads the list of strings at `at` into `strings`, where a null leaves what is there; returns how many it has. */
-  #readStrings(at: number, strings: string[]): number {
+  /** @param at 0: the string is empty. */
+  #lengthOfString(at: number): number {
+    return at === 0 ? 2 : endOfString(this.bytes, at) - at;
+  }
+
+  /** Notes where the strings of the list at `at` stand, where a null leaves what is there; returns how many it has. */
+  #findStrings(at: number, strings: number[]): number {
     let count = 0;
     let p = skipWhitespace(this.bytes, at + 1);
     while (this.bytes[p] !== CLOSE_BRACKET) {
-      const end = endOfScalar(this.bytes, p);
-      strings[count] = this.bytes[p] === QUOTE ? decodeString(this.bytes, p, end) : (strings[count] ?? '');
+      strings[count] = this.bytes[p] === QUOTE ? p : (strings[count] ?? 0);
       count += 1;
-      p = skipWhitespace(this.bytes, end);
+      p = skipWhitespace(this.bytes, endOfScalar(this.bytes, p));
       if (this.bytes[p] === COMMA) p = skipWhitespace(this.bytes, p + 1);
     }
     return count;

@@ -1,10 +1,11 @@
+import type { AttributeLayout } from './attributes-hash.ts';
 import {
   DEFAULT_STATE_DOCUMENT_LIMITS,
   readStateDocument,
   type StateDocument,
   type StateDocumentLimits,
 } from './document.ts';
-import { type AttributeLayout, type Projection, Projector } from './projection.ts';
+import { type Projection, Projector } from './projection.ts';
 import { INSTANCE } from './state-index.ts';
 
 /** One version of a state, read. */

@@ -1,48 +1,54 @@
-import type { ResourceSummary, ResourcesByAddress } from './projection.ts';
+import type { ResourceTable } from './resource-table.ts';
+
+/** In place of the number of a row that is open. */
+const NOT_OPEN = -1;
+
+/** What is done about the rows of `resources` when a version opens and closes some. */
+export interface RowChanges {
+  /** Opens a row with the content in this row of the version's table; gives a number to know it by, from 0. */
+  open(row: number): number;
+  /** Closes the row of this number. */
+  close(number: number): void;
+}
 
 /**
  * Which resource rows open and close at each version of one state (data model 3.7).
  *
- * Holds one hash per open address and nothing else, whatever the length of the history.
+ * Holds the table of the version before and a number for each row of it, whatever the length of the history.
  */
 export class ResourceLifecycle {
-  readonly #open: Map<string, string>;
+  #former: { readonly table: ResourceTable; readonly numbers: Float64Array } | null = null;
   #last: bigint | null = null;
 
-  /** @param open - address and `attributes_hash` of rows open before the first version to be applied. */
-  constructor(open: Iterable<readonly [address: string, attributesHash: string]> = []) {
-    this.#open = new Map(open);
-  }
-
   /**
-   * Takes the next version. An address whose content changed is in both lists: its row closes and another
-   * opens at the same serial. An equal hash keeps the row open, whatever the fields it does not cover.
+   * Takes the next version. Where the content of an address changed, its row closes and another opens at the same serial. An
+   * equal hash keeps the row open, whatever the fields it does not cover.
    *
+   * @param isLeftOut rows of the table that are taken for absent.
    * @throws RangeError when `serial` does not rise from call to call.
    */
-  apply<Resource extends ResourceSummary>(
+  apply(
     serial: bigint,
-    resources: ResourcesByAddress<Resource>,
-  ): { opened: Resource[]; closed: string[] } {
+    table: ResourceTable,
+    changes: RowChanges,
+    isLeftOut: (row: number) => boolean = () => false,
+  ): void {
     if (this.#last !== null && serial <= this.#last) {
       throw new RangeError(`Versions must be applied in serial order: ${serial} came after ${this.#last}`);
     }
     this.#last = serial;
-    const closed: string[] = [];
-    for (const address of this.#open.keys()) {
-      if (!resources.has(address)) {
-        this.#open.delete(address);
-        closed.push(address);
-      }
+    const former = this.#former;
+    const numbers = new Float64Array(table.length).fill(NOT_OPEN);
+    for (const row of table.rows()) {
+      if (isLeftOut(row)) continue;
+      const before = former?.table.find(table, row) ?? -1;
+      const number = former?.numbers[before] ?? NOT_OPEN;
+      if (former !== null && number !== NOT_OPEN && former.table.hasSameContent(before, table, row)) {
+        former.numbers[before] = NOT_OPEN;
+        numbers[row] = number;
+      } else numbers[row] = changes.open(row);
     }
-    const opened: Resource[] = [];
-    for (const [address, resource] of resources) {
-      const hash = this.#open.get(address);
-      if (hash === resource.attributesHash) continue;
-      if (hash !== undefined) closed.push(address);
-      this.#open.set(address, resource.attributesHash);
-      opened.push(resource);
-    }
-    return { opened, closed };
+    for (const number of former?.numbers ?? []) if (number !== NOT_OPEN) changes.close(number);
+    this.#former = { table, numbers };
   }
 }

@@ -1,25 +1,25 @@
 const PIECE_SIZE = 65_536;
 /** Shorter runs are copied byte by byte: asking the runtime for it would cost more than the copy. */
 const LONG_RUN = 48;
+/** No character of UTF-16 takes more bytes of UTF-8. */
+const BYTES_A_CHARACTER = 3;
 
-const nowhere = () => {};
-
-/** Gathers bytes and hands them on in pieces of a useful size. One object serves any number of texts. */
+/** Gathers bytes and hands them on in pieces of a useful size. */
 export class PieceWriter {
   readonly #piece = Buffer.allocUnsafe(PIECE_SIZE);
+  readonly #write: (piece: Buffer) => void;
   #used = 0;
-  #write: (piece: Buffer) => void = nowhere;
 
-  /** Begins a text. `write` takes its pieces, each valid during the call only. */
-  begin(write: (piece: Buffer) => void): void {
-    this.#used = 0;
+  /** @param write takes the pieces, each valid during the call only. */
+  constructor(write: (piece: Buffer) => void) {
     this.#write = write;
   }
 
-  /** Hands on what is left of the text. */
-  end(): void {
-    this.#flush();
-    this.#write = nowhere;
+  /** Takes what has not been handed on yet; valid until something is added. */
+  takeRest(): Buffer {
+    const rest = this.#piece.subarray(0, this.#used);
+    this.#used = 0;
+    return rest;
   }
 
   byte(byte: number): void {
@@ -42,7 +42,7 @@ export class PieceWriter {
   }
 
   /** Adds the bytes of `from` between `start` and `end`. */
-  copy(from: Buffer, start: number, end: number): void {
+  copy(from: Buffer, start = 0, end = from.length): void {
     const length = end - start;
     if (length > PIECE_SIZE - this.#used) this.#flush();
     if (length > PIECE_SIZE) this.#write(from.subarray(start, end));
@@ -55,8 +55,18 @@ export class PieceWriter {
     }
   }
 
+  /** Adds text as UTF-8. */
+  text(text: string): void {
+    const room = text.length * BYTES_A_CHARACTER;
+    if (room > PIECE_SIZE) this.copy(Buffer.from(text));
+    else {
+      if (room > PIECE_SIZE - this.#used) this.#flush();
+      this.#used += this.#piece.write(text, this.#used);
+    }
+  }
+
   #flush(): void {
-    if (this.#used > 0) this.#write(this.#piece.subarray(0, this.#used));
-    this.#used = 0;
+    const rest = this.takeRest();
+    if (rest.length > 0) this.#write(rest);
   }
 }

@@ -78,8 +78,9 @@ export const INSTANCE = {
   sensitive: 15,
   sensitiveEnd: 16,
   dependencies: 17,
-  deposed: 18,
-  columns: 19,
+  dependenciesEnd: 18,
+  deposed: 19,
+  columns: 20,
 } as const;
 
 /** The members that name a resource, and those that the rows of its instances show. */
@@ -110,7 +111,10 @@ export interface StateIndex {
   /** How many rows of `resources` count. */
   readonly resourceCount: number;
   readonly instances: OffsetTable;
-  /** Earlier lists of dependencies that the last one was read into, by row of `instances`, in their order. */
+  /**
+   * Earlier lists of dependencies that the last one was read into, by row of `instances`, in their order; of instances whose
+   * dependencies are not just what the last list says.
+   */
   readonly earlierDependencies: ReadonlyMap<number, readonly number[]>;
   /** Objects and arrays open at once, at most. */
   readonly depth: number;
@@ -200,7 +204,9 @@ export function indexState(
 }
 
 /** What was counted before a part of the document. */
-type Count = Pick<JsonScanner, 'tokens' | 'aligned' | 'expansion' | 'deepest' | 'widest'> & { readonly dependencies: number };
+type Count = Pick<JsonScanner, 'tokens' | 'aligned' | 'expansion' | 'deepest' | 'widest'> & {
+  readonly dependencies: number;
+};
 
 class StateIndexer {
   readonly #bytes: Buffer;
@@ -689,14 +695,20 @@ class StateIndexer {
       this.#earlierDependencies.set(row, lists);
     }
     table.set(row, INSTANCE.dependencies, at - base);
-    return this.#scanner.array(at, 6, (element) => this.#dependency(element));
+    const end = this.#scanner.array(at, 6, (element) => this.#dependency(row, element));
+    table.set(row, INSTANCE.dependenciesEnd, end - base);
+    return end;
   }
 
-  #dependency(at: number): number {
+  #dependency(row: number, at: number): number {
     if (++this.#dependencies > this.#limits.maxDependencies) {
       this.#scanner.fail(at, `the document has more than ${this.#limits.maxDependencies} dependencies`);
     }
-    if (this.#isNull(at)) return this.#scanner.value(at, 6);
+    if (this.#isNull(at)) {
+      // What it leaves as it was is told by the lists before it.
+      if (!this.#earlierDependencies.has(row)) this.#earlierDependencies.set(row, []);
+      return this.#scanner.value(at, 6);
+    }
     this.#expect(at, QUOTE, 'a dependency must be a string');
     const end = this.#scanner.string(at);
     this.#scanner.expand(at, bytesGainedInGo(this.#bytes, at, end), 'its dependencies are spelled as in Go');

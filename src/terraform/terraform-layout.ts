@@ -21,7 +21,7 @@ import {
   startOfMemberValue,
 } from './json-bytes.ts';
 import { OffsetTable } from './offset-table.ts';
-import { PieceWriter } from './piece-writer.ts';
+import type { PieceWriter } from './piece-writer.ts';
 
 const KEY_TYPE = Buffer.from('"type"');
 const KEY_VALUE = Buffer.from('"value"');
@@ -69,32 +69,50 @@ const SPECIAL = Uint8Array.from({ length: 256 }, (_, byte) =>
  */
 export class TerraformLayout {
   readonly #containers = new ContainerIndex();
-  readonly #out = new PieceWriter();
+  readonly #out: PieceWriter;
   /** The keys of the objects that are open. */
   readonly #keys = new OffsetTable(1);
   #json: Buffer = NOTHING;
   /** How much of the value may still be read as type expressions and values of their types. */
   #wrapperBytes = 0;
 
-  /**
-   * @param json - one value, known to be JSON in UTF-8.
-   * @param write - takes the result in pieces, each valid during the call only.
-   */
-  render(json: Buffer, write: (piece: Buffer) => void): void {
+  /** @param out takes what is written. */
+  constructor(out: PieceWriter) {
+    this.#out = out;
+  }
+
+  /** @param json one value, known to be JSON in UTF-8. */
+  render(json: Buffer): void {
     this.#json = json;
     this.#containers.read(json);
     const { depth, totalDepth } = this.#containers;
-    if (depth > MAX_LAID_OUT_DEPTH || 2 * totalDepth > MAX_INDENTATION * json.length) {
-      write(json);
-      return;
+    if (depth > MAX_LAID_OUT_DEPTH || 2 * totalDepth > MAX_INDENTATION * json.length) this.#out.copy(json);
+    else {
+      // Once, if each wrapper is one. What only looks like wrappers inside one another would be read again for each.
+      this.#wrapperBytes = 2 * json.length;
+      this.#keys.truncate(0);
+      this.#value(skipWhitespace(json, 0), DEPTH, true);
     }
-    // Once, if each wrapper is one. What only looks like wrappers inside one another would be read again for each.
-    this.#wrapperBytes = 2 * json.length;
-    this.#keys.truncate(0);
-    this.#out.begin(write);
-    this.#value(skipWhitespace(json, 0), DEPTH, true);
-    this.#out.end();
     // A view keeps its whole document alive.
+    this.#json = NOTHING;
+  }
+
+  /** Writes a list of strings as Go's `encoding/json` writes it by itself: without white space. */
+  compactStrings(json: Buffer): void {
+    this.#json = json;
+    this.#out.byte(OPEN_BRACKET);
+    for (
+      let p = skipWhitespace(json, 1);
+      json[p] === QUOTE || json[p] === COMMA;
+      p = skipWhitespace(json, p)
+    ) {
+      if (json[p] === QUOTE) p = this.#string(p);
+      else {
+        this.#out.byte(COMMA);
+        p += 1;
+      }
+    }
+    this.#out.byte(CLOSE_BRACKET);
     this.#json = NOTHING;
   }
 

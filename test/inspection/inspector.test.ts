@@ -74,9 +74,8 @@ describe('nothing is left of an inspection', () => {
 
 test('a document that takes more memory than there is for it is refused, and the next inspection goes on', async () => {
   const path = inDirectory('much');
-  const instances = Array.from({ length: 40_000 }, (_, i) => `{"index_key": ${i}}`).join();
-  const resource = `{"mode": "managed", "type": "thing", "name": "a", "provider": "p", "instances": [${instances}]}`;
-  await buildArchive(historyOf(`{"version": 4, "resources": [${resource}]}`), path);
+  const outputs = Array.from({ length: 400_000 }, (_, i) => `"output_${i}": {}`).join();
+  await buildArchive(historyOf(`{"version": 4, "outputs": {${outputs}}}`), path);
   const narrow = new Inspector(1, 0, { maxHeapMb: 24 });
   try {
     await expect(narrow.inspectForRestore(inspected(path), keepsAll, null)).rejects.toMatchObject({
@@ -142,8 +141,8 @@ describe('a snapshot too large to be read beside everything else', () => {
     expect(there).toMatchObject({ lineage: here.lineage, managedInstances: 2, terraformVersion: '1.9.8' });
     expect(await all(there.resources())).toMatchObject(
       Array.from(here.resources() as Iterable<ResourceRow['resource']>, (row) => {
-        const { address, attributes, attributesHash, dependenciesRaw, indexValue, schemaVersion } = row;
-        return { address, attributes, attributesHash, dependenciesRaw, indexValue, schemaVersion };
+        const { address, attributes, attributesHash, dependencies, indexValue, schemaVersion } = row;
+        return { address, attributes, attributesHash, dependencies, indexValue, schemaVersion };
       }),
     );
     expect(await all(there.outputs())).toMatchObject(await all(here.outputs()));

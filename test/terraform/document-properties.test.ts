@@ -4,8 +4,8 @@ import fc from 'fast-check';
 import { DEFAULT_STATE_DOCUMENT_LIMITS, readStateDocument } from '../../src/terraform/document.ts';
 import { UnsupportedStateDocumentError } from '../../src/terraform/errors.ts';
 import { projectResources } from '../../src/terraform/projection.ts';
-import { TerraformLayout } from '../../src/terraform/terraform-layout.ts';
 import { resourceText, stateText } from './state-text.ts';
+import { laidOut } from './support/laid-out.ts';
 
 /** A JSON value, and the same value spelled in one of the many ways that JSON allows. */
 const spelledJson = fc
@@ -56,9 +56,7 @@ function spell(value: unknown, choices: readonly number[]): string {
 }
 
 function render(text: Buffer): string {
-  const pieces: string[] = [];
-  new TerraformLayout().render(text, (piece) => pieces.push(piece.toString()));
-  return pieces.join('');
+  return laidOut((layout) => layout.render(text));
 }
 
 describe('any JSON value in any spelling', () => {

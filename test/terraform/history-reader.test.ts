@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
+import type { AttributeLayout } from '../../src/terraform/attributes-hash.ts';
 import {
   DEFAULT_STATE_DOCUMENT_LIMITS,
   readStateDocument,
@@ -8,10 +9,10 @@ import {
 } from '../../src/terraform/document.ts';
 import { UnsupportedStateDocumentError } from '../../src/terraform/errors.ts';
 import { StateHistoryReader } from '../../src/terraform/history-reader.ts';
-import { ResourceLifecycle } from '../../src/terraform/lifecycle.ts';
-import { type AttributeLayout, type Projection, projectResources } from '../../src/terraform/projection.ts';
+import { type Projection, projectResources } from '../../src/terraform/projection.ts';
 import { choices } from '../support/choices.ts';
 import { editedHistory } from './support/edited-history.ts';
+import { LifecycleRows } from './support/lifecycle-rows.ts';
 
 /** How many random histories are read, and from which seed on: from another each time when none is given. */
 const HISTORIES = Number(process.env.HISTORIES ?? 400);
@@ -48,37 +49,29 @@ interface ReadVersion {
 
 /** Everything that reading a history gives, one entry a version; and the rows of `resources` it leaves. */
 function readings(history: readonly Buffer[], read: (bytes: Buffer) => ReadVersion) {
-  const lifecycle = new ResourceLifecycle();
-  const rows: Record<string, unknown>[] = [];
+  const lifecycle = new LifecycleRows();
   const versions = history.map((bytes, serial) => {
     try {
       const { document, projection } = read(bytes);
-      const { opened, closed } = lifecycle.apply(BigInt(serial), projection);
-      for (const row of rows) {
-        if (row.deleteSerial === null && closed.includes(String(row.address))) row.deleteSerial = serial;
-      }
-      for (const { address } of opened) {
-        rows.push({ ...shown({ ...projection.row(address) }), createSerial: serial, deleteSerial: null });
-      }
+      lifecycle.apply(BigInt(serial), projection);
       return contents(document, projection);
     } catch (error) {
       if (!(error instanceof UnsupportedStateDocumentError)) throw error;
       return `${error.path}: ${error.reason}`;
     }
   });
-  return { versions, rows };
+  return { versions, rows: lifecycle.rows };
 }
 
 function contents(document: StateDocument, projection: Projection) {
   const { serial, lineage, terraformVersion, outputCount, depth, width, jsonbBytes } = document;
-  const { size, deposedAddresses, deposedAlone, repeatedAddresses } = projection;
   return {
     ...{ serial, lineage, terraformVersion, outputCount, depth, width, jsonbBytes },
     managedInstances: document.managedInstances,
     outputs: Array.from(document.outputs(), shown),
     instances: Array.from(document.instances(), shown),
-    ...{ size, deposedAddresses, deposedAlone, repeatedAddresses },
-    summaries: [...projection],
+    size: projection.table.size,
+    sharedAddresses: [...projection.sharedAddresses()],
     resources: Array.from(projection.rows(), shown),
   };
 }

@@ -76,7 +76,7 @@ async function resourceRows(document: StateDocument) {
       resource.modulePath,
       resource.indexKind,
       resource.indexValue,
-      ...(await kept(resource.attributes, resource.sensitivePaths, Buffer.from(resource.dependenciesRaw))),
+      ...(await kept(resource.attributes, resource.sensitivePaths, resource.dependencies)),
       resource.attributesHash,
       resource.schemaVersion,
     ]),

@@ -1,15 +1,16 @@
 import { readFile } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
 import pg from 'pg';
+import type { AttributeLayout } from '../../src/terraform/attributes-hash.ts';
 import { readStateDocument } from '../../src/terraform/document.ts';
 import { StateHistoryReader } from '../../src/terraform/history-reader.ts';
-import { ResourceLifecycle } from '../../src/terraform/lifecycle.ts';
-import { type AttributeLayout, projectResources } from '../../src/terraform/projection.ts';
-import { TerraformLayout } from '../../src/terraform/terraform-layout.ts';
+import { projectResources } from '../../src/terraform/projection.ts';
 import { createEmptyTestDatabase, type TestDatabase } from '../support/database.ts';
 import { loadCase, loadTerraformHistory } from '../support/fixtures.ts';
 import { jsonbTexts } from '../support/jsonb-texts.ts';
 import { stateText } from './state-text.ts';
+import { laidOut } from './support/laid-out.ts';
+import { LifecycleRows } from './support/lifecycle-rows.ts';
 
 let database: TestDatabase;
 let client: pg.Client;
@@ -27,30 +28,19 @@ afterAll(async () => {
 
 /** The lifecycle rows of a history, in the form of `expected-resources.json`. */
 function lifecycleRows(documents: readonly string[], layout: AttributeLayout) {
-  const lifecycle = new ResourceLifecycle();
+  const lifecycle = new LifecycleRows();
   const reader = new StateHistoryReader(layout);
-  const rows: Array<Record<string, unknown> & { address: string; delete_serial: number | null }> = [];
   for (const [i, text] of documents.entries()) {
-    const serial = i + 1;
-    const { projection } = reader.read(Buffer.from(text));
-    const { opened, closed } = lifecycle.apply(BigInt(serial), projection);
-    for (const address of closed) {
-      const row = rows.find((row) => row.address === address && row.delete_serial === null);
-      if (row === undefined) throw new Error('A row was closed that was not open.');
-      row.delete_serial = serial;
-    }
-    for (const { address, attributesHash } of opened) {
-      rows.push({
-        address,
-        index_kind: projection.row(address)?.indexKind,
-        index_value: projection.row(address)?.indexValue,
-        create_serial: serial,
-        delete_serial: null,
-        attributes_hash: attributesHash,
-      });
-    }
+    lifecycle.apply(BigInt(i + 1), reader.read(Buffer.from(text)).projection);
   }
-  return rows;
+  return lifecycle.rows.map(({ resource, createSerial, deleteSerial }) => ({
+    address: resource.address,
+    index_kind: resource.indexKind,
+    index_value: resource.indexValue,
+    create_serial: Number(createSerial),
+    delete_serial: deleteSerial === null ? null : Number(deleteSerial),
+    attributes_hash: resource.attributesHash,
+  }));
 }
 
 async function readJson(path: string): Promise<unknown> {
@@ -88,21 +78,16 @@ describe('the history that Terraform wrote has the rows and hashes that Kilolock
 test('attributes that go-cty and Go wrote come back byte for byte from the text of jsonb', async () => {
   const texts = await readJson('fixtures/go-cty-attributes.json');
   if (!Array.isArray(texts)) throw new Error('The fixture is no list.');
-  const layout = new TerraformLayout();
-  const rendered = (await jsonbTexts(client, texts)).map((text) => {
-    const pieces: Buffer[] = [];
-    layout.render(Buffer.from(text), (piece) => pieces.push(Buffer.from(piece)));
-    return Buffer.concat(pieces).toString();
-  });
+  const rendered = (await jsonbTexts(client, texts)).map((text) =>
+    laidOut((layout) => layout.render(Buffer.from(text))),
+  );
   expect(texts.length).toBeGreaterThan(40);
   expect(rendered).toEqual(texts);
 });
 
 describe('the layout of Terraform', () => {
   function render(text: string): string {
-    const pieces: Buffer[] = [];
-    new TerraformLayout().render(Buffer.from(text), (piece) => pieces.push(Buffer.from(piece)));
-    return Buffer.concat(pieces).toString();
+    return laidOut((layout) => layout.render(Buffer.from(text)));
   }
 
   /** The keys of the rendered object, in order. */
@@ -146,6 +131,12 @@ describe('the layout of Terraform', () => {
         '"a<b>&c \u2028\u2029 \\u2028 \\/ \\u00e9 é \\ud83d\\ude80 \\b\\u0008\\f \\u001F \\" \\\\ \u007f €"',
       ),
     ).toBe('"a\\u003cb\\u003e\\u0026c \\u2028\\u2029 \\u2028 / é é 🚀 \\b\\b\\f \\u001f \\" \\\\ \u007f €"');
+  });
+
+  test('writes dependencies as Go does, in their order and without white space', () => {
+    const list = Buffer.from('[ "z.z" , "a.b<\\u0026\\u2028é\\""]');
+    expect(laidOut((layout) => layout.compactStrings(list))).toBe('["z.z","a.b\\u003c\\u0026\\u2028é\\""]');
+    expect(laidOut((layout) => layout.compactStrings(Buffer.from('[]')))).toBe('[]');
   });
 
   test('keeps numbers as they are spelled', () => {
@@ -226,15 +217,15 @@ describe('a projection', () => {
     expect(
       Array.from(projection.rows(), ({ address, attributes }) => [address, attributes.toString()]),
     ).toEqual([['aws_instance.web', '{"id": "i-old"}']]);
-    expect(projection.deposedAddresses).toEqual(['aws_instance.web']);
+    expect([...projection.sharedAddresses()]).toEqual([
+      { address: 'aws_instance.web', isDeposed: true, current: 1 },
+    ]);
   });
 
-  test('writes dependencies as Go does, in their order, and leaves the attributes as they stand', () => {
-    const text = stateText(
-      '{"attributes": {"b": 1,"a":2}, "dependencies": ["z.z", "a.b<\\u0026\\u2028é\\""]}',
-    );
+  test('leaves the attributes and the dependencies as they stand', () => {
+    const text = stateText('{"attributes": {"b": 1,"a":2}, "dependencies": ["z.z" ,"a.b<\\u0026"]}');
     const [row] = projectResources(readStateDocument(Buffer.from(text)), 'terraform').rows();
-    expect(row?.dependenciesRaw).toBe('["z.z","a.b\\u003c\\u0026\\u2028é\\""]');
+    expect(row?.dependencies.toString()).toBe('["z.z" ,"a.b<\\u0026"]');
     expect(row?.attributes.toString()).toBe('{"b": 1,"a":2}');
   });
 });

@@ -2,7 +2,6 @@ import { inTransaction, type KilolockDatabase } from '../../../src/database/conn
 import type { ResourceRow } from '../../../src/inspection/spooled-rows.ts';
 import { insertResourceRows } from '../../../src/restore/resource-rows.ts';
 import { readStateDocument } from '../../../src/terraform/document.ts';
-import { ResourceLifecycle } from '../../../src/terraform/lifecycle.ts';
 import { type ProjectedResource, projectResources } from '../../../src/terraform/projection.ts';
 import { insertHistory } from '../../support/fixtures.ts';
 import { legacyAttributesHash } from './legacy-attributes-hash.ts';
@@ -73,18 +72,20 @@ export async function projectHistory(
     [owner.stateId],
   );
   const textOf = new Map(texts.map(({ serial, text }) => [serial, text]));
-  const lifecycle = new ResourceLifecycle();
   const rows: ResourceRow[] = [];
   const open = new Map<string, number>();
   for (const { serial, dialect, created_at } of history.versions) {
-    const { opened, closed } = lifecycle.apply(BigInt(serial), projected(textOf.get(serial) ?? '', dialect));
-    for (const address of closed) {
-      const index = open.get(address) ?? -1;
+    const resources = projected(textOf.get(serial) ?? '', dialect);
+    for (const [address, index] of open) {
       const row = rows[index];
-      if (row !== undefined) rows[index] = { ...row, deleteSerial: BigInt(serial) };
+      if (row === undefined || resources.get(address)?.attributesHash === row.resource.attributesHash)
+        continue;
+      rows[index] = { ...row, deleteSerial: BigInt(serial) };
+      open.delete(address);
     }
-    for (const resource of opened) {
-      open.set(resource.address, rows.length);
+    for (const [address, resource] of resources) {
+      if (open.has(address)) continue;
+      open.set(address, rows.length);
       rows.push({ resource, createSerial: BigInt(serial), deleteSerial: null, createdAt: created_at });
     }
   }
