@@ -1,8 +1,10 @@
 import pg from 'pg';
+import type { PreparedStatements } from './prepared-statements.ts';
 
 declare module 'pg' {
   /** What pg calls on queries, its own and those of pg-cursor and pg-copy-streams, and its types leave out. */
   interface Query {
+    readonly text: string;
     prepare(connection: pg.Connection): void;
     handleDataRow(message: unknown): void;
     handleCommandComplete(message: unknown, connection: pg.Connection): void;
@@ -17,12 +19,21 @@ declare module 'pg' {
 class PinnedQuery extends pg.Query {
   /** What PostgreSQL answers. */
   answer: Promise<pg.QueryResult>;
+  /** The prepared statement that is bound; '' is the unnamed one. */
+  name = '';
   readonly #pins: readonly string[];
+  readonly #prepared: PreparedStatements | null;
   #pinsAhead: number;
 
-  constructor(pins: readonly string[], text: string, values: readonly unknown[]) {
+  constructor(
+    pins: readonly string[],
+    text: string,
+    values: readonly unknown[],
+    prepared: PreparedStatements | null,
+  ) {
     super({ text, values: [...values], queryMode: 'extended' } as pg.QueryConfig);
     this.#pins = pins;
+    this.#prepared = prepared;
     this.#pinsAhead = pins.length;
     this.answer = new Promise((resolve, reject) => {
       this.on('end', (result) => resolve(result as pg.QueryResult));
@@ -33,11 +44,23 @@ class PinnedQuery extends pg.Query {
   /** Sends the messages of the statement, from Parse to Sync. */
   override prepare(connection: pg.Connection): void {
     for (const text of this.#pins) {
-      connection.parse({ name: '', text, types: [] }, true);
-      connection.bind({ portal: '', statement: '' }, true);
+      const statement = this.#parse(connection, text);
+      connection.bind({ portal: '', statement }, true);
       connection.execute({ portal: '' }, true);
     }
+    this.name = this.#parse(connection, this.text);
     super.prepare(connection);
+  }
+
+  #parse(connection: pg.Connection, text: string): string {
+    if (this.#prepared !== null) return this.#prepared.prepare(connection, text);
+    connection.parse({ name: '', text, types: [] }, true);
+    return '';
+  }
+
+  /** Whether pg has nothing to send before it binds the statement: it was sent in {@link prepare}. */
+  hasBeenParsed(): boolean {
+    return true;
   }
 
   override handleDataRow(message: unknown): void {
@@ -50,12 +73,23 @@ class PinnedQuery extends pg.Query {
   }
 }
 
-/** Runs one statement in a transaction of its own that begins with the statements `pins`. */
-export function queryPinned(
+/**
+ * Runs one statement in a transaction of its own that begins with the statements `pins`.
+ *
+ * @param prepared keeps all of them prepared; only for what reads, since it may be sent a second time.
+ */
+export async function queryPinned(
   client: pg.ClientBase,
   pins: readonly string[],
   text: string,
   values: readonly unknown[],
+  prepared: PreparedStatements | null,
 ): Promise<pg.QueryResult> {
-  return client.query(new PinnedQuery(pins, text, values)).answer;
+  try {
+    return await client.query(new PinnedQuery(pins, text, values, prepared)).answer;
+  } catch (error) {
+    const { connection } = client as pg.ClientBase & Pick<pg.Client, 'connection'>;
+    if (!prepared?.forget(connection, error)) throw error;
+    return client.query(new PinnedQuery(pins, text, values, null)).answer;
+  }
 }

@@ -6,7 +6,12 @@ import { DEFAULT_ARCHIVE_LIMITS, MAX_EVENT_KIND_BYTES, MAX_TEXT_BYTES } from '..
 import { historyDigest } from '../archive/history-digest.ts';
 import { stateTimesFault, tagFault, versionFault } from '../archive/metadata.ts';
 import type { ArchivedTag, ArchivedVersion, VersionDigest } from '../archive/model.ts';
-import { isArchivableTime, type KilolockDatabase, microsecondTime } from '../database/connection.ts';
+import {
+  isArchivableTime,
+  type KilolockDatabase,
+  microsecondTime,
+  utcTimeOfJson,
+} from '../database/connection.ts';
 import type { Database } from '../database/types.ts';
 import { type DigestBudget, digestVersions } from './digest-budget.ts';
 import { checkRawStateLength, HistoryInconsistentError, unarchivable } from './inconsistent.ts';
@@ -40,124 +45,107 @@ export async function readHistories(
   stateIds: readonly string[],
 ): Promise<Map<string, StateHistory>> {
   if (stateIds.length === 0) return new Map();
-  const rows = await db
-    .selectFrom('states')
-    .where('states.id', 'in', stateIds)
-    .select((select) => [
-      'states.id as stateId',
-      'states.lineage',
-      'states.current_version_id as currentVersionId',
-      microsecondTime('states.created_at').as('createdAt'),
-      microsecondTime('states.updated_at').as('updatedAt'),
-      select
-        .selectFrom(
-          select
-            .selectFrom('state_versions as version')
-            .whereRef('version.state_id', '=', 'states.id')
-            .select([
-              'version.id',
-              'version.serial',
-              'version.terraform_version',
-              'version.source',
-              'version.created_by',
-              microsecondTime('version.created_at').as('created_at'),
-              bytesOfAll('version.terraform_version', 'version.source', 'version.created_by').as(
-                'text_bytes',
-              ),
-            ])
-            .as('version'),
-        )
-        .leftJoin('state_archive.version_digest as digest', 'digest.state_version_id', 'version.id')
-        .select(
-          listOf(
-            sql`json_build_array(version.id, version.serial::text, version.terraform_version, version.source,
-              version.created_at, version.created_by, encode(digest.sha256, 'hex'), digest.byte_length)
-              order by version.serial`,
-            'version.text_bytes',
-          ).as('rows'),
-        )
-        .as('versions'),
-      select
-        .selectFrom(
-          select
-            .selectFrom('state_version_tags as tag')
-            .leftJoin('state_versions as version', (join) =>
-              join
-                .onRef('version.id', '=', 'tag.state_version_id')
-                .onRef('version.state_id', '=', 'tag.state_id'),
-            )
-            .whereRef('tag.state_id', '=', 'states.id')
-            .whereRef('tag.tenant_id', '=', 'states.tenant_id')
-            .select([
-              'tag.tag',
-              'version.serial',
-              'tag.description',
-              'tag.actor',
-              microsecondTime('tag.created_at').as('created_at'),
-              microsecondTime('tag.updated_at').as('updated_at'),
-              bytesOfAll('tag.description', 'tag.actor').as('text_bytes'),
-            ])
-            .as('tag'),
-        )
-        .select(
-          listOf(
-            sql`json_build_array(tag.tag, tag.serial::text, tag.description, tag.actor, tag.created_at, tag.updated_at)
-              order by tag.tag collate "C"`,
-            'tag.text_bytes',
-          ).as('rows'),
-        )
-        .as('tags'),
-      select
-        .selectFrom('events as event')
-        .whereRef('event.state_id', '=', 'states.id')
-        .where('event.kind', '!~', EVENT_KINDS_LEFT_BEHIND)
-        .select(
-          sql<string>`json_build_array(count(*), min(event.id::text) filter (
+  const { rows } = await sql<HistoryRow>`
+    select state.id as "stateId", state.lineage, state.current_version_id as "currentVersionId",
+      ${microsecondTime('state.created_at')} as "createdAt", ${microsecondTime('state.updated_at')} as "updatedAt",
+      case when (
+        select coalesce(sum(${bytesOf('terraform_version', 'source', 'created_by')}), 0)
+        from public.state_versions version where version.state_id = state.id
+      ) <= ${MAX_LIST_BYTES} then (
+        select json_build_array(json_agg(id), json_agg(serial::text), json_agg(terraform_version), json_agg(source),
+          json_agg(created_at), json_agg(created_by), json_agg(encode(sha256, 'hex')), json_agg(byte_length))
+        from (
+          select version.id, version.serial, version.terraform_version, version.source, version.created_at,
+            version.created_by, digest.sha256, digest.byte_length
+          from public.state_versions version
+          left join state_archive.version_digest digest on digest.state_version_id = version.id
+          where version.state_id = state.id
+          order by version.serial
+        ) version
+      ) else 'false' end as versions,
+      case when (
+        select coalesce(sum(${bytesOf('description', 'actor')}), 0)
+        from public.state_version_tags tag where tag.tenant_id = state.tenant_id and tag.state_id = state.id
+      ) <= ${MAX_LIST_BYTES} then (
+        select json_agg(json_build_array(tag.tag, version.serial::text, tag.description, tag.actor, tag.created_at,
+          tag.updated_at) order by tag.tag collate "C")
+        from public.state_version_tags tag
+        left join public.state_versions version
+          on version.id = tag.state_version_id and version.state_id = tag.state_id
+        where tag.tenant_id = state.tenant_id and tag.state_id = state.id
+      ) else 'false' end as tags,
+      (
+        select json_build_array(coalesce(sum(count), 0), min(odd)) from (
+          select event.kind, count(*), min(event.id::text) filter (
             where not ${isArchivableTime('event.created_at')} or octet_length(event.kind) > ${sql.lit(MAX_EVENT_KIND_BYTES)}
-              or octet_length(event.actor) > ${sql.lit(MAX_TEXT_BYTES)}))`.as('counted'),
-        )
-        .as('events'),
-      select
-        .selectFrom('resources as span')
-        .whereRef('span.state_id', '=', 'states.id')
-        .select(
-          sql<string>`json_build_array(count(*), min(left(span.address, 200)) filter (
-            where not ${isArchivableTime('span.created_at')}))`.as('counted'),
-        )
-        .as('spans'),
-    ])
-    .execute();
-  return new Map(rows.map((row) => [row.stateId, historyOf(row)]));
-}
-
-/** The bytes of these texts over all rows of the query. */
-function bytesOfAll(...columns: readonly string[]): RawBuilder<string> {
-  const lengths = columns.map((column) => sql`coalesce(octet_length(${sql.ref(column)}), 0)`);
-  return sql<string>`sum(${sql.join(lengths, sql` + `)}) over ()`;
+              or octet_length(event.actor) > ${sql.lit(MAX_TEXT_BYTES)}) as odd
+          from public.events event where event.state_id = state.id
+          group by event.kind
+          -- The pattern is for each kind, not for each event.
+          offset 0
+        ) event
+        where event.kind !~ ${sql.lit(EVENT_KINDS_LEFT_BEHIND)}
+      ) as events,
+      (
+        select json_build_array(count(*), case when not bool_and(${isArchivableTime('span.created_at')}) then (
+          select min(left(odd.address, 200)) from public.resources odd
+          where odd.state_id = state.id and not ${isArchivableTime('odd.created_at')}
+        ) end)
+        from public.resources span where span.state_id = state.id
+      ) as spans
+    from public.states state
+    where state.id = any(${[...stateIds]})
+  `.execute(db);
+  return new Map(rows.map((row) => [row.stateId, knownHistories.of(row)]));
 }
 
 /**
- * A JSON list of rows; `false` in its place when their texts together are longer than the member of an archive that they
- * would go into, so that no row of this reading is longer than the driver can hold.
+ * The most bytes of texts in a list of rows: as long as the member of an archive that they would go into. `false` is in the list's
+ * place when there are more, so that no row of a reading is longer than the driver can hold.
  */
-function listOf(row: RawBuilder<unknown>, textBytes: string): RawBuilder<string | null> {
-  const isWithin = sql`${sql.ref(textBytes)} <= ${sql.lit(DEFAULT_ARCHIVE_LIMITS.maxMetadataBytes)}`;
-  return sql<string | null>`case when bool_and(${isWithin}) then json_agg(${row}) filter (where ${isWithin})
-    when count(*) > 0 then 'false'::json end`;
+const MAX_LIST_BYTES = sql.lit(DEFAULT_ARCHIVE_LIMITS.maxMetadataBytes);
+
+/** The bytes of these texts of a row. */
+function bytesOf(...columns: readonly string[]): RawBuilder<number> {
+  return sql<number>`${sql.join(
+    columns.map((column) => sql`coalesce(octet_length(${sql.ref(column)}), 0)`),
+    sql` + `,
+  )}`;
 }
 
-const versionRows = z.array(
-  z.tuple([
-    z.string(),
-    z.string(),
-    z.string().nullable(),
-    z.string(),
-    z.string(),
-    z.string().nullable(),
-    z.string().nullable(),
-    z.number().nullable(),
-  ]),
-);
+interface HistoryRow {
+  readonly stateId: string;
+  readonly lineage: string | null;
+  readonly currentVersionId: string | null;
+  readonly createdAt: string;
+  readonly updatedAt: string;
+  /** JSON, as all that follows. */
+  readonly versions: string;
+  readonly tags: string | null;
+  readonly events: string;
+  readonly spans: string;
+}
+
+/** A column of a list of rows; null where there is none. */
+const column = <Item>(item: z.ZodType<Item>) =>
+  z
+    .array(item)
+    .nullable()
+    .transform((items) => items ?? []);
+const texts = column(z.string());
+const textsOrNulls = column(z.string().nullable());
+
+/** By column, which takes PostgreSQL half the time of a list of rows. */
+const versionColumns = z.tuple([
+  texts,
+  texts,
+  textsOrNulls,
+  texts,
+  texts,
+  textsOrNulls,
+  textsOrNulls,
+  column(z.number().nullable()),
+]);
 
 const tagRows = z.array(
   z.tuple([z.string(), z.string().nullable(), z.string().nullable(), z.string(), z.string(), z.string()]),
@@ -179,17 +167,45 @@ function checkCounts(counts: { versions: number; tags: number; events: number })
   }
 }
 
-function historyOf(row: {
-  stateId: string;
-  lineage: string | null;
-  currentVersionId: string | null;
-  createdAt: string;
-  updatedAt: string;
-  versions: string | null;
-  tags: string | null;
-  events: string | null;
-  spans: string | null;
-}): StateHistory {
+/** What is made of rows, until other rows are read of the state: most previews are of a history that has not changed. */
+class KnownHistories {
+  /** By state, the least recently used first. */
+  readonly #known = new Map<string, { readonly row: HistoryRow; readonly history: StateHistory }>();
+  #length = 0;
+
+  /** {@link historyOf} of the row. */
+  of(row: HistoryRow): StateHistory {
+    const known = this.#known.get(row.stateId);
+    if (known !== undefined) {
+      this.#known.delete(row.stateId);
+      this.#length -= lengthOf(known.row);
+    }
+    const history = known !== undefined && isSame(row, known.row) ? known.history : historyOf(row);
+    this.#known.set(row.stateId, { row, history });
+    this.#length += lengthOf(row);
+    for (const [stateId, { row }] of this.#known) {
+      if (this.#length <= MAX_KNOWN_LENGTH) break;
+      this.#known.delete(stateId);
+      this.#length -= lengthOf(row);
+    }
+    return history;
+  }
+}
+
+/** The characters of rows that are kept: those of some fifty histories of two hundred versions. */
+const MAX_KNOWN_LENGTH = 2 * 1024 * 1024;
+
+const knownHistories = new KnownHistories();
+
+function lengthOf({ versions, tags }: HistoryRow): number {
+  return versions.length + (tags?.length ?? 0);
+}
+
+function isSame(row: HistoryRow, other: HistoryRow): boolean {
+  return (Object.keys(row) as (keyof HistoryRow)[]).every((name) => row[name] === other[name]);
+}
+
+function historyOf(row: HistoryRow): StateHistory {
   const stateFault = stateTimesFault(row);
   if (stateFault !== null) throw unarchivable('The state', stateFault);
   for (const [rows, what] of [
@@ -204,18 +220,11 @@ function historyOf(row: {
   }
   const versions: ArchivedVersion[] = [];
   const digests: VersionDigest[] = [];
-  for (const [
-    id,
-    serialText,
-    terraformVersion,
-    source,
-    createdAt,
-    createdBy,
-    sha256,
-    byteLength,
-  ] of versionRows.parse(JSON.parse(row.versions ?? '[]'))) {
+  for (const [id, serialText, terraformVersion, source, createdAt, createdBy, sha256, byteLength] of rowsOf(
+    versionColumns.parse(JSON.parse(row.versions)),
+  )) {
     const serial = BigInt(serialText);
-    const version = { id, serial, terraformVersion, source, createdAt, createdBy };
+    const version = { id, serial, terraformVersion, source, createdAt: utcTimeOfJson(createdAt), createdBy };
     const fault = versionFault(version);
     if (fault !== null) throw unarchivable(`The version of serial ${serial}`, fault);
     versions.push(version);
@@ -229,19 +238,26 @@ function historyOf(row: {
           `Tag ${quoted(tag)} points at a version of another state; set or unset the tag in Kilolock first.`,
         );
       }
-      const archived = { tag, serial: BigInt(serial), description, actor, createdAt, updatedAt };
+      const archived = {
+        tag,
+        serial: BigInt(serial),
+        description,
+        actor,
+        createdAt: utcTimeOfJson(createdAt),
+        updatedAt: utcTimeOfJson(updatedAt),
+      };
       const fault = tagFault(archived);
       if (fault !== null) throw unarchivable(`Tag ${quoted(tag)}`, fault);
       return archived;
     });
-  const [eventCount, oddEvent] = countRow.parse(JSON.parse(row.events ?? '[0, null]'));
+  const [eventCount, oddEvent] = countRow.parse(JSON.parse(row.events));
   if (oddEvent !== null) {
     throw unarchivable(
       `Event ${oddEvent}`,
       'a time outside the years 0001 to 9999, or a kind or an actor that is too long',
     );
   }
-  const [spanCount, oddSpan] = countRow.parse(JSON.parse(row.spans ?? '[0, null]'));
+  const [spanCount, oddSpan] = countRow.parse(JSON.parse(row.spans));
   if (oddSpan !== null) {
     throw unarchivable(`A resource row of ${quoted(oddSpan)}`, 'a time outside the years 0001 to 9999');
   }
@@ -262,6 +278,16 @@ function historyOf(row: {
     spanCount,
     digests,
   };
+}
+
+/** The rows of columns of the same length. */
+function rowsOf<Columns extends readonly (readonly unknown[])[]>(
+  columns: Columns,
+): { [Column in keyof Columns]: Columns[Column][number] }[] {
+  const [first = []] = columns;
+  return first.map((_, index) => columns.map((column) => column[index])) as ReturnType<
+    typeof rowsOf<Columns>
+  >;
 }
 
 /** Keeps digests that were computed from the raw states themselves; they replace what was on record. */

@@ -37,10 +37,19 @@ export async function readManifestPreviews(
 ): Promise<Map<string, ManifestPreview | DigestsMissingError>> {
   const previews = new Map<string, ManifestPreview | DigestsMissingError>();
   for (const [stateId, history] of await readDigestedHistories(database, stateIds, budget)) {
-    const preview = isDigested(history) ? previewOf(history) : new DigestsMissingError();
+    const preview = isDigested(history) ? knownPreviewOf(history) : new DigestsMissingError();
     if (preview !== null) previews.set(stateId, preview);
   }
   return previews;
+}
+
+/** The previews of histories that are known: to digest one takes longer than to read it. */
+const known = new WeakMap<StateHistory, ManifestPreview | null>();
+
+function knownPreviewOf(history: StateHistory): ManifestPreview | null {
+  const preview = known.get(history) ?? previewOf(history);
+  known.set(history, preview);
+  return preview;
 }
 
 function previewOf(history: StateHistory): ManifestPreview | null {

@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { sql } from 'kysely';
 import pg from 'pg';
 import { connectDatabase } from '../../src/database/connection.ts';
 import type { Caller } from '../../src/history/states.ts';
@@ -118,6 +119,20 @@ async function leaveSettingsBehind(): Promise<void> {
     test('a whole history travels, whatever another client has left behind', async () => {
       await leaveSettingsBehind();
       await doWholeJob(backend, caller, digest, pooled);
+    });
+
+    test('reads are answered while transactions go to one connection to the server and another', async () => {
+      const database = connectDatabase({ connectionString: pooled });
+      try {
+        for (let round = 0; round < 20; round += 1) {
+          const values = Array.from({ length: 2 * POOL_SIZE }, (_, index) => 100 * round + index);
+          const read = (value: number) => sql`select ${value}::int as value`.execute(database.for('read'));
+          const answers = await Promise.all(values.map(read));
+          expect(answers.map(({ rows }) => rows)).toEqual(values.map((value) => [{ value }]));
+        }
+      } finally {
+        await database.close();
+      }
     });
 
     test('nothing is left behind for other clients', async () => {
