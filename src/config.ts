@@ -1,8 +1,10 @@
-import { resolve } from 'node:path';
+import { join, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
 import type { CredentialPolicies } from './auth/kilolock-credentials.ts';
 import { OperatorError } from './base/operator-error.ts';
 import { trimEnd } from './base/text.ts';
+import type { ArchiveStoreLocation } from './store/archive-store.ts';
 
 /**
  * What the process is told by its environment, read once at start-up. Every name the project reads is here and
@@ -15,7 +17,7 @@ export interface Config {
   readonly host: string;
   /** The address clients reach the service at, without a trailing slash; links are built on it. */
   readonly publicUrl: string | null;
-  /** Absolute directory for what the service keeps on disk: the embedded database, archives, development keys. */
+  /** Absolute directory for what the service keeps on disk: the embedded database, development keys, what it is working on. */
   readonly dataDirectory: string;
   /** The Kilolock database; null starts the embedded one under `dataDirectory`. A secret: it holds a password. */
   readonly databaseUrl: string | null;
@@ -40,6 +42,8 @@ export interface Config {
   readonly playground: boolean;
   /** Whether the schema can be asked for by introspection. */
   readonly introspection: boolean;
+  /** Where archives and received files are kept. */
+  readonly archiveStore: ArchiveStoreLocation;
   /** How long a finished archive is kept, in seconds. */
   readonly archiveRetentionSeconds: number;
   /** The largest file accepted inside a GraphQL request, in bytes. */
@@ -80,6 +84,16 @@ const gatewaySecrets = z
     'expected at least 16 characters, in each when there are several parted by commas',
   );
 
+const storeUrl = z.string().transform((text, context): ArchiveStoreLocation => {
+  const s3 = /^s3:\/\/([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:\/([A-Za-z0-9!_.*'()/-]*))?$/.exec(text);
+  if (s3)
+    return { kind: 's3', bucket: s3[1] ?? '', prefix: trimEnd(s3[2] ?? '', '/'), hasOwnEndpoint: false };
+  if (/^file:\/\/\/[^?#]/.test(text) && URL.canParse(text))
+    return { kind: 'file', directory: fileURLToPath(text) };
+  context.addIssue('expected file:///an/absolute/directory or s3://bucket/prefix');
+  return z.NEVER;
+});
+
 /** A duration such as 15m, 24h or 7d, in seconds. */
 export const duration = z.string().transform((text, context) => {
   const [, count, unit = ''] = /^([1-9]\d{0,8})([smhd])$/.exec(text) ?? [];
@@ -117,6 +131,10 @@ const environment = z.object({
   GATEWAY_SECRET: gatewaySecrets.optional(),
   PLAYGROUND: flag.optional(),
   INTROSPECTION: flag.optional(),
+  ARCHIVE_STORE_URL: storeUrl.optional(),
+  // The AWS SDK reads them itself; that there is one decides how buckets are named to it.
+  AWS_ENDPOINT_URL_S3: z.string().optional(),
+  AWS_ENDPOINT_URL: z.string().optional(),
   ARCHIVE_RETENTION: duration.default(7 * 86400),
   MAX_INLINE_UPLOAD_BYTES: bytes.default(32 * MEBIBYTE),
   MAX_ARCHIVE_BYTES: bytes.default(4096 * MEBIBYTE),
@@ -172,12 +190,22 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
     },
     playground: value.PLAYGROUND ?? embedded,
     introspection: value.INTROSPECTION ?? value.PLAYGROUND ?? embedded,
+    archiveStore: storeLocation(value, resolve(value.DATA_DIR)),
     archiveRetentionSeconds: value.ARCHIVE_RETENTION,
     maxInlineUploadBytes: value.MAX_INLINE_UPLOAD_BYTES,
     maxArchiveBytes: value.MAX_ARCHIVE_BYTES,
     maxOperationsPerPrincipal: value.MAX_OPERATIONS_PER_PRINCIPAL,
     maxArchivesPerPrincipal: value.MAX_ARCHIVES_PER_PRINCIPAL,
   };
+}
+
+function storeLocation(
+  value: Pick<z.output<typeof environment>, 'ARCHIVE_STORE_URL' | 'AWS_ENDPOINT_URL_S3' | 'AWS_ENDPOINT_URL'>,
+  dataDirectory: string,
+): ArchiveStoreLocation {
+  const location = value.ARCHIVE_STORE_URL ?? { kind: 'file', directory: join(dataDirectory, 'store') };
+  if (location.kind === 'file') return location;
+  return { ...location, hasOwnEndpoint: Boolean(value.AWS_ENDPOINT_URL_S3 ?? value.AWS_ENDPOINT_URL) };
 }
 
 /**

@@ -97,7 +97,9 @@ export async function startService(
   const inspector = new Inspector(OPERATIONS_AT_A_TIME, READY_THREADS);
   const services: ArchiveServices = {
     environments,
-    store: await openArchiveStore(join(config.dataDirectory, 'store')).catch(blameOperator(DATA_DIRECTORY)),
+    store: await openArchiveStore(config.archiveStore).catch(
+      blameOperator('ARCHIVE_STORE_URL cannot be used'),
+    ),
     scratch: await openScratch(join(config.dataDirectory, 'scratch')).catch(blameOperator(DATA_DIRECTORY)),
     links: await loadOrCreateLinkSigner(config.dataDirectory).catch(blameOperator(DATA_DIRECTORY)),
     runner,

@@ -7,6 +7,7 @@ import type { Principal } from '../auth/principal.ts';
 import { describeError } from '../base/error-log.ts';
 import { present } from '../base/invariant.ts';
 import { DatabaseUnavailableError } from '../database/errors.ts';
+import { StoreUnavailableError } from '../store/object-store.ts';
 import { addDownloadRoute, type DownloadRouteOptions } from './download-route.ts';
 import { addGraphqlRoute, GRAPHQL_PATH, type GraphqlRouteOptions, startApollo } from './graphql-route.ts';
 import { addHealthRoutes, type HealthRoutesOptions } from './health-routes.ts';
@@ -206,6 +207,8 @@ function answerError(error: unknown, request: FastifyRequest, reply: FastifyRepl
   const refusal = asRefusal(error);
   if (error instanceof DatabaseUnavailableError)
     request.scope.logger.warn({ error: describeError(error) }, 'the database is unavailable');
+  if (error instanceof StoreUnavailableError)
+    request.scope.logger.warn({ error: describeError(error) }, 'the archive store is unavailable');
   if (refusal === null) request.scope.logger.error({ error: describeError(error) }, 'request failed');
   const answer = refusal ?? new HttpError(500, 'INTERNAL', INTERNAL_ERROR_MESSAGE);
   dropFileHeaders(reply);
@@ -221,6 +224,8 @@ function answerError(error: unknown, request: FastifyRequest, reply: FastifyRepl
 function asRefusal(error: unknown): HttpError | null {
   if (error instanceof HttpError) return error;
   if (error instanceof DatabaseUnavailableError)
+    return new HttpError(503, 'UNAVAILABLE', error.message, { 'retry-after': '5' });
+  if (error instanceof StoreUnavailableError)
     return new HttpError(503, 'UNAVAILABLE', error.message, { 'retry-after': '5' });
   if (!(error instanceof Error) || !('code' in error)) return null;
   // Apollo's adapter makes a URL with the Host header.

@@ -1,5 +1,8 @@
-import { randomUUID } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
+import { createWriteStream } from 'node:fs';
 import { rm } from 'node:fs/promises';
+import type { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
 import { rowPathsOf } from '../restore/restore-request.ts';
 import type { LocalFile } from '../store/object-store.ts';
 import type { ArchiveServices } from './services.ts';
@@ -40,7 +43,7 @@ export async function withLocalUpload<Result>(
 ): Promise<Result> {
   const path = scratch.path();
   try {
-    const received = await store.uploads.fetch(key, path, signal);
+    const received = await saveLocally(await store.uploads.read(key), path, signal);
     if (received !== sha256) {
       throw new RequestRefusedError(
         'ARCHIVE_DIGEST_MISMATCH',
@@ -53,6 +56,19 @@ export async function withLocalUpload<Result>(
       await rm(each, { force: true });
     }
   }
+}
+
+/** Writes bytes into a new file, for its owner alone, and tells their SHA-256 in lowercase hex. */
+async function saveLocally(bytes: Readable, path: string, signal: AbortSignal): Promise<string> {
+  const hash = createHash('sha256');
+  const digest = async function* (chunks: AsyncIterable<Buffer>) {
+    for await (const chunk of chunks) {
+      hash.update(chunk);
+      yield chunk;
+    }
+  };
+  await pipeline(bytes, digest, createWriteStream(path, { flags: 'wx', mode: 0o600 }), { signal });
+  return hash.digest('hex');
 }
 
 /** Longer than an operation waits for its turn. */

@@ -4,6 +4,7 @@ import { StateEmptyError } from '../history/export-source.ts';
 import { HistoryInconsistentError } from '../history/inconsistent.ts';
 import { StateAmbiguousError } from '../history/namespace.ts';
 import { RestoreRefusedError } from '../restore/errors.ts';
+import { StoreUnavailableError } from '../store/object-store.ts';
 
 /** The stable codes of what a caller can mend: `StateArchiveErrorCode` of the schema. */
 export type UserErrorCode =
@@ -65,6 +66,13 @@ export function toUserError(error: unknown): UserError | null {
   }
   if (error instanceof DatabaseUnavailableError && !isConnectionLost(error)) {
     return { code: 'OPERATION_INTERRUPTED', message: `${error.message} Nothing was written.`, path: null };
+  }
+  if (error instanceof StoreUnavailableError) {
+    return {
+      code: 'OPERATION_INTERRUPTED',
+      message: `${error.message} Nothing was written; ask again.`,
+      path: null,
+    };
   }
   if (error instanceof StateEmptyError) {
     return { code: 'STATE_EMPTY', message: error.message, path: pathTo('name') };

@@ -1,6 +1,12 @@
 import { join } from 'node:path';
 import { openFileStore } from './file-store.ts';
 import type { ObjectStore } from './object-store.ts';
+import { openBucket, openS3Store, type S3Location } from './s3-store.ts';
+
+/** Where the store is. */
+export type ArchiveStoreLocation =
+  /** A directory, by its absolute path: on one machine, or on a disk that all machines share. */
+  { readonly kind: 'file'; readonly directory: string } | ({ readonly kind: 's3' } & S3Location);
 
 /** What all machines share beside the database. */
 export interface ArchiveStore {
@@ -10,14 +16,14 @@ export interface ArchiveStore {
   readonly uploads: ObjectStore;
 }
 
-/**
- * Opens the store in a directory: on one machine, or on a disk that all machines share.
- *
- * @throws OperatorError when it cannot be used.
- */
-export async function openArchiveStore(directory: string): Promise<ArchiveStore> {
-  return {
-    archives: await openFileStore(join(directory, 'archives')),
-    uploads: await openFileStore(join(directory, 'uploads')),
-  };
+/** @throws OperatorError, in one line, when the store cannot be used. */
+export async function openArchiveStore(location: ArchiveStoreLocation): Promise<ArchiveStore> {
+  if (location.kind === 'file') {
+    return {
+      archives: await openFileStore(join(location.directory, 'archives')),
+      uploads: await openFileStore(join(location.directory, 'uploads')),
+    };
+  }
+  const bucket = await openBucket(location);
+  return { archives: openS3Store(bucket, 'archives'), uploads: openS3Store(bucket, 'uploads') };
 }

@@ -51,20 +51,6 @@ export async function openFileStore(directory: string): Promise<ObjectStore> {
       return file.createReadStream(range);
     },
 
-    async fetch(key, path, signal) {
-      try {
-        await link(pathOf(key), path).catch(async (error) => {
-          if (!isErrno(error, 'EXDEV')) throw error;
-          await copyFile(pathOf(key), path, constants.COPYFILE_EXCL);
-        });
-        return await digestOf(path, signal);
-      } catch (error) {
-        if (!isErrno(error, 'EEXIST')) await rm(path, { force: true });
-        signal.throwIfAborted();
-        return toMissing(error, key);
-      }
-    },
-
     async *list() {
       for (const key of await readdir(directory)) {
         if (key.endsWith(PARTIAL)) continue;

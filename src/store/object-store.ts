@@ -25,7 +25,8 @@ export interface LocalFile {
  * Files that every machine that does the work can reach, each under a key. Everything in it is as secret as the states are.
  *
  * An object is whole or not there, and never changes: of those who put different files under one key, one is first, and the
- * others are refused. A call whose answer was lost can be made again, and comes to the same.
+ * others are refused. A call whose answer was lost can be made again, and comes to the same. Every call throws
+ * StoreUnavailableError when a store that is not on a disk cannot be reached.
  */
 export interface ObjectStore {
   /**
@@ -43,13 +44,6 @@ export interface ObjectStore {
    * @throws ObjectMissingError when there is none.
    */
   read(key: string, range?: ObjectRange): Promise<Readable>;
-  /**
-   * Copies an object to a local path, where nothing may be: mode 0600, not to be changed. After a failure nothing is there.
-   *
-   * @returns the SHA-256 of what came, in lowercase hex.
-   * @throws ObjectMissingError when there is none; the signal's reason.
-   */
-  fetch(key: string, path: string, signal: AbortSignal): Promise<string>;
   /** The objects there are, in no order; some that come or go meanwhile. */
   list(): AsyncIterable<StoredObject>;
   /** Removes an object, if it is there. */
@@ -73,6 +67,16 @@ export class ObjectMissingError extends Error {
 
   constructor(key: string, options?: ErrorOptions) {
     super(`There is no object under the key ${key}.`, options);
+  }
+}
+
+/** The store cannot be reached, or not in time, or does not let this service in. Whoever asked can ask again. */
+export class StoreUnavailableError extends Error {
+  override readonly name = 'StoreUnavailableError';
+
+  /** @param reason a code, as in "SlowDown" or "ECONNREFUSED". */
+  constructor(reason: string, options?: ErrorOptions) {
+    super(`The archive store cannot be reached at this moment (${reason}).`, options);
   }
 }
 

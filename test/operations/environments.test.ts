@@ -144,7 +144,7 @@ describe('the archives of environments', () => {
   let store: ArchiveStore;
   beforeEach(async () => {
     directory = await mkdtemp(join(tmpdir(), 'state-archive-environments-'));
-    store = await openArchiveStore(join(directory, 'store'));
+    store = await openArchiveStore({ kind: 'file', directory: join(directory, 'store') });
   });
   afterEach(() => rm(directory, { recursive: true, force: true }));
 

@@ -58,7 +58,7 @@ export async function openBackend(): Promise<Backend> {
   );
   const services: ArchiveServices = {
     environments,
-    store: await openArchiveStore(storeDirectory),
+    store: await openArchiveStore({ kind: 'file', directory: storeDirectory }),
     scratch: await openScratch(scratchDirectory),
     links: await loadOrCreateLinkSigner(directory),
     runner: newRunner(database),

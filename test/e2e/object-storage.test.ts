@@ -1,0 +1,83 @@
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { loadSampleHistory, SAMPLE_LABEL } from '../../src/development/sample-history.ts';
+import { type S3Server, startS3Server } from '../support/s3-server.ts';
+import { startTestService, type TestService } from '../support/service.ts';
+
+const BUCKET = 'state-archives';
+const environmentBefore = { ...process.env };
+let server: S3Server;
+let service: TestService;
+beforeAll(async () => {
+  server = await startS3Server();
+  server.createBucket(BUCKET);
+  Object.assign(process.env, server.environment);
+  service = await startTestService({
+    ARCHIVE_STORE_URL: `s3://${BUCKET}/production`,
+    AWS_ENDPOINT_URL_S3: server.endpoint,
+  });
+  await loadSampleHistory(service.database);
+});
+afterAll(async () => {
+  await service.stop();
+  process.env = environmentBefore;
+  await server.close();
+});
+
+interface Operation {
+  readonly status: string;
+  readonly archive: { readonly downloadUrl: string; readonly sha256: string; readonly historyDigest: string };
+}
+
+test('a history goes out through a bucket and comes back, and of what was sent nothing is left there', async () => {
+  const exported = await service.ask<{ exportStateArchive: { operation: Operation } }>(
+    `mutation ($name: String!) { exportStateArchive(input: { name: $name }) {
+      operation { status archive { downloadUrl sha256 historyDigest } } } }`,
+    { variables: { name: SAMPLE_LABEL } },
+  );
+  const { status, archive } = exported.data.exportStateArchive.operation;
+  expect(status).toBe('SUCCEEDED');
+  expect(server.keys(BUCKET)).toEqual([
+    expect.stringMatching(/^production\/archives\/[0-9a-f-]{36}\.1\.klstate$/),
+  ]);
+
+  const whole = await fetch(archive.downloadUrl);
+  const bytes = new Uint8Array(await whole.arrayBuffer());
+  expect([whole.status, whole.headers.get('etag')]).toEqual([200, `"${archive.sha256}"`]);
+  const part = await fetch(archive.downloadUrl, { headers: { range: 'bytes=10-19' } });
+  expect([part.status, new Uint8Array(await part.arrayBuffer())]).toEqual([206, bytes.slice(10, 20)]);
+
+  const imported = await service.ask<{ importStateArchive: { operation: Operation } }>(
+    `mutation ($file: Upload!) { importStateArchive(input: { file: $file, name: "restored", allowSharedLineage: true }) {
+      operation { status archive { historyDigest } } userErrors { message } } }`,
+    { file: { bytes } },
+  );
+  expect(imported.data.importStateArchive.operation).toMatchObject({
+    status: 'SUCCEEDED',
+    archive: { historyDigest: archive.historyDigest },
+  });
+  expect(server.keys(BUCKET)).toHaveLength(1);
+});
+
+test('while the bucket is not reached an export fails and says so, and a download can be tried again', async () => {
+  const exported = await service.ask<{ exportStateArchive: { operation: Operation } }>(
+    `mutation ($name: String!) { exportStateArchive(input: { name: $name }) { operation { archive { downloadUrl } } } }`,
+    { variables: { name: SAMPLE_LABEL } },
+  );
+  const { downloadUrl } = exported.data.exportStateArchive.operation.archive;
+  server.inject({ on: () => true, how: 'before', times: Number.POSITIVE_INFINITY });
+  try {
+    expect((await fetch(downloadUrl)).status).toBe(503);
+    const failed = await service.ask<{ exportStateArchive: { operation: { error: object } } }>(
+      `mutation ($name: String!) { exportStateArchive(input: { name: $name }) { operation { error { code message } } } }`,
+      { variables: { name: SAMPLE_LABEL } },
+    );
+    expect(failed.data.exportStateArchive.operation.error).toMatchObject({
+      code: 'OPERATION_INTERRUPTED',
+      message: expect.stringContaining('store'),
+    });
+    expect(failed.text).not.toContain(BUCKET);
+  } finally {
+    server.heal();
+  }
+  expect((await fetch(downloadUrl)).status).toBe(200);
+});
