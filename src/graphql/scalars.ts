@@ -1,9 +1,8 @@
-import { types } from 'node:util';
 import { GraphQLScalarType, Kind, type ValueNode } from 'graphql';
+import { GraphQLUpload } from 'graphql-upload-minimal';
 import { parseInt64 } from '../base/int64.ts';
 import { isUtcTime } from '../base/time.ts';
 import { HistoryInconsistentError } from '../history/inconsistent.ts';
-import type { FileUpload } from '../http/upload.ts';
 import { badUserInput } from './connection.ts';
 
 const isSha256 = (text: string) => /^[0-9a-f]{64}$/.test(text);
@@ -55,12 +54,6 @@ function serializeTime(time: string): string {
   );
 }
 
-/** A file comes as a promise, which nothing that was sent as JSON or as a literal can be. */
-function fileOf(value: unknown): Promise<FileUpload> {
-  if (types.isPromise(value)) return value as Promise<FileUpload>;
-  throw badUserInput('Upload is a file that is sent with a multipart request.');
-}
-
 /** The resolvers of the schema's scalars. */
 export const scalars = {
   BigInt: new GraphQLScalarType<bigint, string>({
@@ -81,9 +74,5 @@ export const scalars = {
     parseValue: (value) => parseSha256(textOf('Sha256', value)),
     parseLiteral: (node) => parseSha256(literalOf('Sha256', node), node),
   }),
-  Upload: new GraphQLScalarType<Promise<FileUpload>, never>({
-    name: 'Upload',
-    parseValue: fileOf,
-    parseLiteral: fileOf,
-  }),
+  Upload: GraphQLUpload,
 };

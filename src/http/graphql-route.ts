@@ -104,7 +104,12 @@ export function addGraphqlRoute<Context extends { principal: Principal | null }>
           typeof gatewaySecret === 'string' ? gatewaySecret : undefined,
         );
         request.scope.principal = await authenticate(request, options);
-        if (acceptedMediaType(request.headers) === 'multipart/form-data') {
+        const mediaType = acceptedMediaType(request.headers);
+        request.raw.headers['content-type'] = plainContentType(
+          mediaType,
+          request.headers['content-type'] ?? '',
+        );
+        if (mediaType === 'multipart/form-data') {
           refuseCrossSite(request.headers);
           if (request.scope.principal === null) {
             throw new HttpError(401, 'UNAUTHENTICATED', 'Authentication is required.', {
@@ -204,6 +209,15 @@ function acceptedMediaType(headers: IncomingHttpHeaders): 'application/json' | '
     'UNSUPPORTED_MEDIA_TYPE',
     'Send application/json in UTF-8, or multipart/form-data with a file.',
   );
+}
+
+/**
+ * The media type as everything behind knows it. Its case, and spaces before its parameters, mean nothing (RFC 9110,
+ * section 8.3.1), and graphql-upload-minimal takes them for another type.
+ */
+function plainContentType(mediaType: string, header: string): string {
+  const parameters = header.indexOf(';');
+  return parameters === -1 ? mediaType : mediaType + header.slice(parameters);
 }
 
 /** The rule Apollo Server has for JSON, here for multipart: a form on another site can send that type unasked. */

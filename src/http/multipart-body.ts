@@ -1,7 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { PassThrough } from 'node:stream';
-import busboy, { type Busboy } from 'busboy';
+import { pipeline, type Readable, Transform, type Writable } from 'node:stream';
+import { finished } from 'node:stream/promises';
 import { GraphQLError } from 'graphql';
+import { type FileUpload as LibraryFileUpload, processRequest, Upload } from 'graphql-upload-minimal';
 import { clip } from '../base/clip.ts';
 import { HttpError } from './http-error.ts';
 import { type FileUpload, UploadInterruptedError, UploadTooLargeError } from './upload.ts';
@@ -10,17 +11,26 @@ import { type FileUpload, UploadInterruptedError, UploadTooLargeError } from './
 const MAX_FIELD_BYTES = 1024 * 1024;
 /** What boundaries and part headers may add to the fields and the file. */
 const MAX_FRAMING_BYTES = 64 * 1024;
+/** Members that every object has from its prototype, and that no variable or input field is called. */
+const PROTOTYPE_NAMES: ReadonlySet<string> = new Set(['__proto__', 'constructor', 'prototype']);
 
 /**
  * Receives a GraphQL multipart request with exactly one file, mapped to one place in the variables, and returns as soon
  * as the operation is known, while the file is still on its way. Gateways move the file to where their own plan has it:
  * into `variables.input.file` for one.
  *
+ * It stands between graphql-upload-minimal and the request, because the library by itself
+ * - sets whatever path the `map` names, built-in prototypes' functions included;
+ * - hands out busboy's raw stream, which ends as if whole when the file is cut at the limit;
+ * - takes a file for whole when the body is malformed after it, or never ends;
+ * - lets busboy's second error go unheard, which ends the process;
+ * - bounds the fields and the file, and not the body.
+ *
  * Once the response is closed nothing more is received; what has not arrived by then is an UploadInterruptedError to
  * whoever still reads.
  *
  * @param maxFileBytes the largest file that passes.
- * @returns the `operations` field, with a promise of a {@link FileUpload} at the place the `map` field names.
+ * @returns the `operations` field, with an `Upload` at the place the `map` field names.
  * @throws HttpError 400 for a malformed request, 413 for one too large.
  */
 export async function receiveMultipartBody(
@@ -30,155 +40,277 @@ export async function receiveMultipartBody(
 ): Promise<unknown> {
   const maxBodyBytes = maxFileBytes + 2 * MAX_FIELD_BYTES + MAX_FRAMING_BYTES;
   if (Number(request.headers['content-length'] ?? 0) > maxBodyBytes) throw bodyTooLarge(maxFileBytes);
-  const parser = parserOf(request, maxFileBytes);
-  const body = Promise.withResolvers<unknown>();
-  const upload = Promise.withResolvers<FileUpload>();
-  // A request may be answered without anyone having asked for the file.
-  upload.promise.catch(() => {});
-  // Not busboy's own stream, which ends as if whole when the file is cut at the limit, or the body is malformed after it.
-  const file = new PassThrough();
-  file.on('error', () => {});
 
-  /** Only the first one counts: what is settled, or destroyed, stays so. */
-  const fail = (refusal: HttpError, interruption: GraphQLError) => {
-    // To take a pipe away is to pause: what is left has to go by for the connection to be of use again.
-    request.unpipe(parser).resume();
-    parser.destroy();
-    body.reject(refusal);
-    upload.reject(interruption);
-    file.destroy(interruption);
-  };
-  const refuse = (what: string) => fail(badRequest(what), new UploadInterruptedError(what));
-  const refuseTooLarge = (refusal: HttpError) => fail(refusal, new UploadTooLargeError(maxFileBytes));
-
-  let operations: string | undefined;
-  let mapped: MappedOperation | undefined;
-  parser.on('field', (name, value, { valueTruncated }) => {
-    if (valueTruncated) return refuseTooLarge(fieldTooLarge(name));
-    if (name === 'operations') operations = value;
-    if (name !== 'map') return;
-    const read = readMap(value, operations);
-    if (typeof read === 'string') return refuse(read);
-    mapped = read;
-    read.container[read.key] = upload.promise;
-    body.resolve(read.operation);
-  });
-  parser.on('file', (part, stream, { filename }) => {
-    stream.on('error', () => {});
-    if (mapped === undefined) return refuse('the file must come after the "map" field');
-    if (part !== mapped.part) return refuse('the file part is not the one the "map" field names');
-    stream.once('limit', () => refuseTooLarge(bodyTooLarge(maxFileBytes)));
-    stream.pipe(file, { end: false });
-    upload.resolve({ filename: filename ?? '', createReadStream: once(file) });
-  });
-  parser.on('filesLimit', () => refuse('it holds more than one file'));
-  parser.on('finish', () => {
-    if (mapped === undefined) return refuse('it needs the fields "operations" and "map", and then a file');
-    upload.reject(new UploadInterruptedError('the request names a file and holds none'));
-    file.end();
-  });
-  // Busboy can fail twice, and speaks of what it was given.
-  parser.on('error', () => refuse('its body is malformed or incomplete'));
-
-  let bytes = 0;
-  request.on('data', (chunk: Buffer) => {
-    bytes += chunk.length;
-    if (bytes > maxBodyBytes) refuseTooLarge(bodyTooLarge(maxFileBytes));
-  });
-  request.on('error', () => {});
-  request.once('close', () => {
-    if (!request.complete) refuse('the client went away');
-  });
-  response.once('close', () => refuse('the request was answered before the file was read'));
-  request.pipe(parser);
-  return body.promise;
-}
-
-function parserOf({ headers }: IncomingMessage, maxFileBytes: number): Busboy {
-  try {
-    return busboy({
-      headers,
-      defParamCharset: 'utf8',
-      limits: {
-        fields: 2,
-        fieldSize: MAX_FIELD_BYTES + 1,
-        files: 1,
-        // Busboy takes a file that reaches the limit for truncated: the limit given is one more than the limit meant.
-        fileSize: maxFileBytes + 1,
-      },
+  let parser: Writable | undefined;
+  let file: Readable | undefined;
+  let refusal: HttpError | undefined;
+  let mappedFile: () => MappedFile | undefined = () => undefined;
+  const source = interpose(request, (attached) => {
+    parser = attached;
+    // What a destroyed busboy still makes of the chunk at hand leads to other errors: the first is the one that counts.
+    const refuse = (error: HttpError) => {
+      refusal ??= error;
+      attached.destroy(refusal);
+    };
+    // The library listens once; busboy can fail twice.
+    attached.on('error', () => {});
+    const bodyEnd = finished(attached);
+    bodyEnd.catch(() => {});
+    countBytes(request, maxBodyBytes, () => refuse(bodyTooLarge(maxFileBytes)));
+    mappedFile = guardFields(attached, refuse);
+    attached.prependListener('file', (partName: string, stream: Readable) => {
+      const mapped = mappedFile();
+      if (mapped === undefined) return;
+      if (partName !== mapped.part) {
+        refuse(badRequest('the file part is not the one the "map" field names'));
+        return;
+      }
+      file = guardFile(stream, bodyEnd, maxFileBytes);
     });
-  } catch {
-    throw badRequest('its content type has no boundary');
+  });
+
+  let operations: unknown;
+  try {
+    operations = await processRequest(source, response, {
+      maxFieldSize: MAX_FIELD_BYTES + 1,
+      // Busboy takes a file that reaches the limit for truncated: the limit given is one more than the limit meant.
+      maxFileSize: maxFileBytes + 1,
+      maxFiles: 1,
+    });
+  } catch (error) {
+    parser?.destroy();
+    throw refusal ?? asHttpError(error);
   }
+  guardUpload(operations, mappedFile()?.path ?? [], () => file, maxFileBytes);
+  response.once('close', () => {
+    if (parser === undefined || parser.destroyed) return;
+    file?.destroy(new UploadInterruptedError('the request was answered before the file was read'));
+    request.unpipe(parser);
+    parser.destroy();
+  });
+  return operations;
 }
 
-/** A file arrives once: whoever read it a second time would take it for empty. */
-function once(file: PassThrough): () => PassThrough {
-  let isTaken = false;
-  return () => {
-    if (isTaken) {
-      throw new GraphQLError(
-        'Another field of this request has taken the file; send it in a request for each of them.',
-        { extensions: { code: 'BAD_USER_INPUT' } },
-      );
+/**
+ * The request as the library sees it. The library attaches its parser with `pipe`, which is the one moment at which
+ * the parser can be reached.
+ */
+function interpose(request: IncomingMessage, onParser: (parser: Writable) => void): IncomingMessage {
+  return new Proxy(request, {
+    get(target, property) {
+      if (property === 'pipe') {
+        return (parser: Writable) => {
+          onParser(parser);
+          return target.pipe(parser);
+        };
+      }
+      const value: unknown = Reflect.get(target, property, target);
+      return typeof value === 'function' ? value.bind(target) : value;
+    },
+  });
+}
+
+function countBytes(request: IncomingMessage, maxBytes: number, onExceeded: () => void): void {
+  let bytes = 0;
+  request.on('data', function count(chunk: Buffer) {
+    bytes += chunk.length;
+    if (bytes <= maxBytes) return;
+    request.off('data', count);
+    onExceeded();
+  });
+}
+
+/**
+ * Checks the fields before the library acts on them.
+ *
+ * @returns what the `map` field says of the file, once it has come.
+ */
+function guardFields(parser: Writable, refuse: (error: HttpError) => void): () => MappedFile | undefined {
+  const libraryListeners = parser.listeners('field');
+  parser.removeAllListeners('field');
+  let operations: string | undefined;
+  let mapped: MappedFile | undefined;
+  parser.on('field', (name: string, value: string, info: { valueTruncated: boolean }) => {
+    try {
+      if (info.valueTruncated) {
+        throw new HttpError(
+          413,
+          'PAYLOAD_TOO_LARGE',
+          `The multipart field "${clip(name, 100)}" is larger than the ${MAX_FIELD_BYTES} bytes accepted.`,
+        );
+      }
+      if (name === 'operations') operations = value;
+      if (name === 'map') mapped = readMap(value, operations);
+    } catch (error) {
+      refuse(asHttpError(error));
+      return;
     }
-    isTaken = true;
-    return file;
-  };
+    for (const listener of libraryListeners) Reflect.apply(listener, parser, [name, value, info]);
+  });
+  return () => mapped;
 }
 
-/** An operation, and where in it the one file of a request goes. */
-interface MappedOperation {
-  readonly operation: unknown;
-  /** The name of the file's part. */
+/** Where the one file of a request comes from and goes to. */
+interface MappedFile {
+  /** The name of its part. */
   readonly part: string;
-  /** What holds null at `key`, for the file to take its place. */
-  readonly container: Record<string, unknown>;
-  readonly key: string;
+  /** The keys that lead to it from the operation down. */
+  readonly path: readonly string[];
 }
 
-/** Anything but one part for one place in the variables, which is there and null, is refused: the answer is why. */
-function readMap(mapField: string, operationsField: string | undefined): MappedOperation | string {
-  if (operationsField === undefined) return 'the "operations" field must come before the "map" field';
-  const operation = parseJson(operationsField);
-  if (operation === undefined) return 'the "operations" field is not JSON';
-  if (Array.isArray(operation)) return 'batches are not accepted';
-  const map = parseJson(mapField);
-  if (map === undefined) return 'the "map" field is not JSON';
-  const [entry, ...others] = isObject(map) && !Array.isArray(map) ? Object.entries(map) : [];
-  const [part = '', paths] = entry ?? [];
-  const [place, ...places] = Array.isArray(paths) ? paths : [];
-  if (typeof place !== 'string' || others.length > 0 || places.length > 0) {
-    return 'the "map" field must name one part and one path, as in {"0": ["variables.input.file"]}';
+/** Anything but one part for one place in the variables, which is there and null, is refused. */
+function readMap(mapField: string, operationsField: string | undefined): MappedFile {
+  if (operationsField === undefined)
+    throw badRequest('the "operations" field must come before the "map" field');
+  const operations = parseField('operations', operationsField);
+  if (Array.isArray(operations)) throw badRequest('batches are not accepted');
+  const map = parseField('map', mapField);
+  const entries = isRecord(map) ? Object.entries(map) : [];
+  const [entry] = entries;
+  const paths: unknown = entry?.[1];
+  const place: unknown = Array.isArray(paths) && paths.length === 1 ? paths[0] : undefined;
+  if (entries.length !== 1 || entry === undefined || typeof place !== 'string') {
+    throw badRequest(
+      'the "map" field must name one part and one path, as in {"0": ["variables.input.file"]}',
+    );
   }
   const path = place.split('.');
-  const key = path.at(-1) ?? '';
-  if (path[0] !== 'variables' || path.length < 2) {
-    return 'the path in the "map" field must lead into the variables, as "variables.input.file" does';
+  if (path[0] !== 'variables' || path.length < 2 || path.some((key) => PROTOTYPE_NAMES.has(key))) {
+    throw badRequest(
+      'the path in the "map" field must lead into the variables, as "variables.input.file" does',
+    );
   }
-  const container = path.slice(0, -1).reduce(ownMember, operation);
-  // To set a member of that name is to set the prototype.
-  if (!isObject(container) || ownMember(container, key) !== null || key === '__proto__') {
-    return 'the "operations" field must hold null at the path that the "map" field names';
+  if (valueAt(operations, path) !== null) {
+    throw badRequest('the "operations" field must hold null at the path that the "map" field names');
   }
-  return { operation, part, container, key };
+  return { part: entry[0], path };
 }
 
-function ownMember(value: unknown, key: string): unknown {
-  return isObject(value) && Object.hasOwn(value, key) ? value[key] : undefined;
+/** What stands at a path of own members; undefined when the path leads nowhere. */
+function valueAt(root: unknown, path: readonly string[]): unknown {
+  let value = root;
+  for (const key of path) {
+    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, key)) return undefined;
+    value = (value as Record<string, unknown>)[key];
+  }
+  return value;
 }
 
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null;
-}
-
-/** Undefined for what is no JSON. */
-function parseJson(text: string): unknown {
+function parseField(name: string, text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    return undefined;
+    throw badRequest(`the "${name}" field is not JSON`);
   }
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** The file's bytes, failing where busboy's own stream would end: cut at the limit, or in a body that is not whole. */
+function guardFile(stream: Readable, bodyEnd: Promise<void>, maxBytes: number): Readable {
+  const guarded = new Transform({
+    transform(chunk, _encoding, done) {
+      done(null, chunk);
+    },
+    flush(done) {
+      bodyEnd.then(
+        () => done(),
+        (error: unknown) => done(interrupted(error, maxBytes)),
+      );
+    },
+  });
+  guarded.on('error', () => {});
+  stream.once('limit', () => guarded.destroy(new UploadTooLargeError(maxBytes)));
+  // An error is given over in a form that says what happened, so the pipeline's own is only for the closing.
+  stream.once('error', (error: unknown) => guarded.destroy(interrupted(error, maxBytes)));
+  pipeline(stream, guarded, () => {});
+  return guarded;
+}
+
+/** A file arrives once: whoever read it a second time would take it for empty. */
+function alreadyTaken(): GraphQLError {
+  return new GraphQLError(
+    'Another field of this request has taken the file; send it in a request for each of them.',
+    { extensions: { code: 'BAD_USER_INPUT' } },
+  );
+}
+
+/** Replaces the file the library would hand to the resolver by the guarded one. */
+function guardUpload(
+  operations: unknown,
+  path: readonly string[],
+  guardedFile: () => Readable | undefined,
+  maxBytes: number,
+): void {
+  const upload = valueAt(operations, path);
+  if (!(upload instanceof Upload)) throw new Error('graphql-upload-minimal set no Upload where the map says');
+  let isTaken = false;
+  const guarded: Promise<FileUpload> = upload.promise.then(
+    ({ filename }) => ({
+      filename,
+      createReadStream() {
+        if (isTaken) throw alreadyTaken();
+        isTaken = true;
+        const stream = guardedFile();
+        if (stream === undefined) throw new Error('the file arrived without its guard');
+        return stream;
+      },
+    }),
+    (error: unknown) => {
+      throw interrupted(error, maxBytes);
+    },
+  );
+  // A request may be answered without anyone having asked for the file.
+  guarded.catch(() => {});
+  // The library types its streams as fs.ReadStream, which they never were.
+  upload.promise = guarded as Promise<LibraryFileUpload>;
+}
+
+function interrupted(error: unknown, maxBytes: number): Error {
+  if (error instanceof UploadInterruptedError || error instanceof UploadTooLargeError) return error;
+  if (error instanceof HttpError && error.statusCode === 413) return new UploadTooLargeError(maxBytes);
+  if (error instanceof HttpError)
+    return new UploadInterruptedError(lowerFirst(error.message.replace(/\.$/, '')));
+  switch (statusOf(error)) {
+    case 400:
+      return new UploadInterruptedError('the request names a file and holds none');
+    case 413:
+      return new UploadInterruptedError('the request holds more than one file');
+    case 499:
+      return new UploadInterruptedError('the client went away');
+    default:
+      return new UploadInterruptedError('the multipart body is malformed or incomplete');
+  }
+}
+
+function asHttpError(error: unknown): HttpError {
+  if (error instanceof HttpError) return error;
+  switch (statusOf(error)) {
+    case 413:
+      return badRequest('it holds more than one file');
+    case 499:
+      return badRequest('the client went away');
+    case 500:
+      return badRequest('it holds neither operations nor a file');
+    default:
+      // The library's and busboy's messages speak of the body's form and the map alone, and never of other values. The path in
+      // the map may be as long as the field.
+      return badRequest(
+        error instanceof Error ? clip(lowerFirst(error.message.replace(/\.$/, '')), 300) : 'malformed',
+      );
+  }
+}
+
+function statusOf(error: unknown): number | undefined {
+  return error instanceof Error && 'status' in error && typeof error.status === 'number'
+    ? error.status
+    : undefined;
+}
+
+function lowerFirst(text: string): string {
+  return text.slice(0, 1).toLowerCase() + text.slice(1);
 }
 
 function badRequest(what: string): HttpError {
@@ -190,13 +322,5 @@ function bodyTooLarge(maxFileBytes: number): HttpError {
     413,
     'PAYLOAD_TOO_LARGE',
     `The request is too large: a file may hold at most ${maxFileBytes} bytes.`,
-  );
-}
-
-function fieldTooLarge(name: string): HttpError {
-  return new HttpError(
-    413,
-    'PAYLOAD_TOO_LARGE',
-    `The multipart field "${clip(name, 100)}" is larger than the ${MAX_FIELD_BYTES} bytes accepted.`,
   );
 }

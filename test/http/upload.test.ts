@@ -382,10 +382,10 @@ describe('a request of another form', () => {
       /must hold null at the path/,
     ],
     ['has the map before the operations', [map, operations, upload], /must come before/],
-    ['has the file before the map', [operations, upload, map], /must come after the "map" field/],
-    ['has the file first of all', [upload, operations, map], /must come after the "map" field/],
-    ['has no map', [operations], /needs the fields/],
-    ['has no operations', [{ name: 'other', body: 'x' }], /needs the fields/],
+    ['has the file before the map', [operations, upload, map], /files should follow 'map'/],
+    ['has the file first of all', [upload, operations, map], /files should follow 'map'/],
+    ['has no map', [operations], /Missing multipart field 'map'/i],
+    ['has no operations', [{ name: 'other', body: 'x' }], /neither operations nor a file/],
   ])('is refused with 400 and a reason: it %s', async (_name, parts, reason) => {
     const answer = await post(encodeMultipart(parts));
     expect(answer.status).toBe(400);

@@ -13,10 +13,10 @@ import {
   GraphQLSchema,
   GraphQLString,
 } from 'graphql';
+import { GraphQLUpload } from 'graphql-upload-minimal';
 import pino from 'pino';
 import { InvalidCredentialError, KeySetUnavailableError } from '../../../src/auth/jwt-verifier.ts';
 import type { Principal } from '../../../src/auth/principal.ts';
-import { scalars } from '../../../src/graphql/scalars.ts';
 import {
   type ContextRequest,
   createHttpServer,
@@ -117,7 +117,7 @@ export async function startTestServer(
 }
 
 function testSchema(failure: () => unknown): GraphQLSchema {
-  const file = { type: new GraphQLNonNull(scalars.Upload) };
+  const file = { type: new GraphQLNonNull(GraphQLUpload) };
   const Policy = new GraphQLEnumType({ name: 'Policy', values: { REFUSE: {}, OVERWRITE: {} } });
   const EchoInput = new GraphQLInputObjectType({
     name: 'EchoInput',
@@ -129,7 +129,7 @@ function testSchema(failure: () => unknown): GraphQLSchema {
   });
   const FileInput = new GraphQLInputObjectType({
     name: 'Input',
-    fields: { file: { type: scalars.Upload }, files: { type: new GraphQLList(scalars.Upload) } },
+    fields: { file: { type: GraphQLUpload }, files: { type: new GraphQLList(GraphQLUpload) } },
   });
   const Received = new GraphQLObjectType<SpooledUpload>({
     name: 'Received',
