@@ -42,6 +42,8 @@ export interface Config {
   readonly playground: boolean;
   /** Whether the schema can be asked for by introspection. */
   readonly introspection: boolean;
+  /** What links are signed with, the one that signs first; none: keys of `dataDirectory`. Secrets. */
+  readonly linkKeys: readonly string[];
   /** Where archives and received files are kept. */
   readonly archiveStore: ArchiveStoreLocation;
   /** How long a finished archive is kept, in seconds. */
@@ -70,19 +72,20 @@ const webUrl = z
   // Links are built on one and requests made to the other: both would tell them to others, or fail.
   .refine((text) => !hasCredentials(text), 'expected no user and password in it')
   .transform((text) => trimEnd(text, '/'));
-// Whoever guesses one of them is the gateway, however long the others are.
-const gatewaySecrets = z
-  .string()
-  .transform((text) =>
-    text
-      .split(',')
-      .map((secret) => secret.trim())
-      .filter((secret) => secret !== ''),
-  )
-  .refine(
-    (secrets) => secrets.length > 0 && secrets.every((secret) => secret.length >= 16),
-    'expected at least 16 characters, in each when there are several parted by commas',
-  );
+/** Secrets parted by commas. Whoever guesses one of them has guessed enough, however long the others are. */
+const secretsOf = (minLength: number) =>
+  z
+    .string()
+    .transform((text) =>
+      text
+        .split(',')
+        .map((secret) => secret.trim())
+        .filter((secret) => secret !== ''),
+    )
+    .refine(
+      (secrets) => secrets.length > 0 && secrets.every((secret) => secret.length >= minLength),
+      `expected at least ${minLength} characters, in each when there are several parted by commas`,
+    );
 
 const storeUrl = z.string().transform((text, context): ArchiveStoreLocation => {
   const s3 = /^s3:\/\/([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:\/([A-Za-z0-9!_.*'()/-]*))?$/.exec(text);
@@ -128,7 +131,8 @@ const environment = z.object({
   ALLOW_TOKEN_IMPORT: flag.default(false),
   ALLOW_OWNER_EXPORT: flag.default(false),
   ALLOW_OWNER_IMPORT: flag.default(false),
-  GATEWAY_SECRET: gatewaySecrets.optional(),
+  GATEWAY_SECRET: secretsOf(16).optional(),
+  LINK_KEYS: secretsOf(32).optional(),
   PLAYGROUND: flag.optional(),
   INTROSPECTION: flag.optional(),
   ARCHIVE_STORE_URL: storeUrl.optional(),
@@ -190,6 +194,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
     },
     playground: value.PLAYGROUND ?? embedded,
     introspection: value.INTROSPECTION ?? value.PLAYGROUND ?? embedded,
+    linkKeys: value.LINK_KEYS ?? [],
     archiveStore: storeLocation(value, resolve(value.DATA_DIR)),
     archiveRetentionSeconds: value.ARCHIVE_RETENTION,
     maxInlineUploadBytes: value.MAX_INLINE_UPLOAD_BYTES,
@@ -216,6 +221,20 @@ function storeLocation(
 export function readDataDirectory(env: Readonly<Record<string, string | undefined>>): string {
   refuseMisspeltNames(Object.keys(env));
   return readConfig({ DATA_DIR: env.DATA_DIR }).dataDirectory;
+}
+
+/**
+ * Reads DATA_DIR for a program that works on the link keys in it.
+ *
+ * @throws ConfigError when the link keys are elsewhere.
+ */
+export function readLinkKeyDirectory(env: Readonly<Record<string, string | undefined>>): string {
+  if (env.LINK_KEYS) {
+    throw new ConfigError(
+      'LINK_KEYS holds the keys of links: put a new secret in front there, and take the old one out after a day',
+    );
+  }
+  return readDataDirectory(env);
 }
 
 /** Names shorter than this are one letter off too many others. */

@@ -9,7 +9,8 @@ import { loadOrCreateDevelopmentKey } from './auth/development-key.ts';
 import { createGatewayProof } from './auth/gateway-secret.ts';
 import { createJwtVerifier, type JwtVerifier } from './auth/jwt-verifier.ts';
 import { readKilolockCredential } from './auth/kilolock-credentials.ts';
-import { loadOrCreateLinkSigner } from './auth/links.ts';
+import { linkKeysOf } from './auth/link-keys.ts';
+import { createLinkSigner, type LinkSigner, loadOrCreateLinkSigner } from './auth/links.ts';
 import { describeError } from './base/error-log.ts';
 import { blameOperator } from './base/operator-error.ts';
 import type { Config } from './config.ts';
@@ -101,7 +102,7 @@ export async function startService(
       blameOperator('ARCHIVE_STORE_URL cannot be used'),
     ),
     scratch: await openScratch(join(config.dataDirectory, 'scratch')).catch(blameOperator(DATA_DIRECTORY)),
-    links: await loadOrCreateLinkSigner(config.dataDirectory).catch(blameOperator(DATA_DIRECTORY)),
+    links: await linkSigner(config),
     runner,
     inspector,
     readCredential: (token) => readKilolockCredential(database, policies, token),
@@ -147,6 +148,11 @@ export async function startService(
       await Promise.all([ownDatabases.close(), inspector.close()]);
     },
   };
+}
+
+async function linkSigner({ linkKeys: [first, ...others], dataDirectory }: Config): Promise<LinkSigner> {
+  if (first !== undefined) return createLinkSigner(linkKeysOf([first, ...others]));
+  return loadOrCreateLinkSigner(dataDirectory).catch(blameOperator(DATA_DIRECTORY));
 }
 
 async function jwtVerifier({ auth, dataDirectory }: Config, logger: Logger): Promise<JwtVerifier> {

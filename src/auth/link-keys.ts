@@ -1,4 +1,4 @@
-import { createSecretKey, type KeyObject, randomBytes } from 'node:crypto';
+import { createSecretKey, hkdfSync, type KeyObject, randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { calculateJwkThumbprint } from 'jose';
 import { z } from 'zod';
@@ -13,6 +13,27 @@ export interface LinkKey {
   /** The JWK thumbprint (RFC 7638): the `kid` of every link signed with it. */
   readonly keyId: string;
   readonly key: KeyObject;
+}
+
+/** The keys of links at this moment: at least one, the one to sign with first. */
+export type LinkKeys = () => Promise<readonly [LinkKey, ...LinkKey[]]>;
+
+/**
+ * The keys that these secrets stand for, the one to sign with first: replicas that are given the same secrets accept each other's
+ * links, whatever is on their disks. Each key is derived (HKDF, RFC 5869) for links alone.
+ */
+export function linkKeysOf(secrets: readonly [string, ...string[]]): LinkKeys {
+  const keys = Promise.all(
+    secrets.map((secret) => {
+      const derived = hkdfSync('sha256', secret, '', 'kilolock-state-archive/links', 32);
+      return linkKey(createSecretKey(Buffer.from(derived)));
+    }),
+  ) as Promise<[LinkKey, ...LinkKey[]]>;
+  return () => keys;
+}
+
+async function linkKey(key: KeyObject): Promise<LinkKey> {
+  return { keyId: await calculateJwkThumbprint(key), key };
 }
 
 /** A JWK set (RFC 7517, section 5) of symmetric keys, newest first. `created` is in whole seconds since 1970. */
@@ -39,12 +60,7 @@ type KeySetFile = z.infer<typeof keySetFile>;
  */
 export async function loadLinkKeys(dataDirectory: string, now: Date): Promise<[LinkKey, ...LinkKey[]]> {
   const { keys } = await readKeySet(dataDirectory, now);
-  const [newest, ...older] = await Promise.all(
-    keys.map(async ({ k }) => {
-      const key = createSecretKey(k, 'base64url');
-      return { keyId: await calculateJwkThumbprint(key), key };
-    }),
-  );
+  const [newest, ...older] = await Promise.all(keys.map(({ k }) => linkKey(createSecretKey(k, 'base64url'))));
   return [present(newest, 'a key set has a key'), ...older];
 }
 

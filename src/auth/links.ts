@@ -1,10 +1,10 @@
 import { errors, jwtVerify, SignJWT } from 'jose';
 import { z } from 'zod';
-import { loadLinkKeys, MAX_LINK_SECONDS } from './link-keys.ts';
+import { type LinkKey, type LinkKeys, loadLinkKeys, MAX_LINK_SECONDS } from './link-keys.ts';
 import type { TokenReference } from './principal.ts';
 
 /** What a link is good for; a link made for one purpose is useless for any other. */
-export type LinkPurpose = 'download';
+export type LinkPurpose = 'download' | 'upload';
 
 /** Whom a link was made for, and where. */
 export interface VerifiedLink {
@@ -20,8 +20,8 @@ export interface VerifiedLink {
 /** What a link permits, to whom, and for how long. */
 export interface Link extends VerifiedLink {
   readonly purpose: LinkPurpose;
-  /** The operation whose archive the link leads to. */
-  readonly operationId: string;
+  /** What the link leads to: for a download the operation whose archive it is, for an upload the upload. */
+  readonly resourceId: string;
   /** Whole seconds from now, a day at most. */
   readonly expiresInSeconds: number;
 }
@@ -36,11 +36,11 @@ export interface LinkSigner {
   sign(link: Link): Promise<string>;
   /**
    * @returns what it was made for, or null when it is expired, forged, made with a key that is retired, or made for
-   *   another purpose or operation. Which of these is not told. Whether the token it rests on still permits it, and whether the
-   *   operation is one of the environment it names, is for the caller to find out.
+   *   another purpose or resource. Which of these is not told. Whether the token it rests on still permits it, and whether the
+   *   resource is one of the environment it names, is for the caller to find out.
    * @throws SecretFileError when the keys cannot be used.
    */
-  verify(token: string, purpose: LinkPurpose, operationId: string): Promise<VerifiedLink | null>;
+  verify(token: string, purpose: LinkPurpose, resourceId: string): Promise<VerifiedLink | null>;
 }
 
 // Its own type and issuer, and a key of its own kind: a link is never taken for a credential, nor the reverse
@@ -50,6 +50,7 @@ const LINK_ISSUER = 'kilolock-state-archive/links';
 
 const linkClaims = z.object({
   purpose: z.string(),
+  /** Called so since links led to operations alone. */
   operation: z.string(),
   workspace: z.string().nullable(),
   environment: z.string().nullable(),
@@ -71,9 +72,15 @@ export async function loadOrCreateLinkSigner(
   dataDirectory: string,
   now: () => Date = () => new Date(),
 ): Promise<LinkSigner> {
-  await loadLinkKeys(dataDirectory, now());
+  const keys: LinkKeys = () => loadLinkKeys(dataDirectory, now());
+  await keys();
+  return createLinkSigner(keys, now);
+}
+
+/** Makes a signer that signs with the first of the keys and accepts all of them. */
+export function createLinkSigner(keys: LinkKeys, now: () => Date = () => new Date()): LinkSigner {
   return {
-    async sign({ purpose, operationId, workspace, environment, token, subject, expiresInSeconds }) {
+    async sign({ purpose, resourceId, workspace, environment, token, subject, expiresInSeconds }) {
       if (
         !Number.isSafeInteger(expiresInSeconds) ||
         expiresInSeconds < 1 ||
@@ -81,8 +88,8 @@ export async function loadOrCreateLinkSigner(
       ) {
         throw new RangeError('A link must be good for a whole number of seconds, from 1 to a day.');
       }
-      const [{ key, keyId }] = await loadLinkKeys(dataDirectory, now());
-      return new SignJWT({ purpose, operation: operationId, workspace, environment, token })
+      const [{ key, keyId }] = await keys();
+      return new SignJWT({ purpose, operation: resourceId, workspace, environment, token })
         .setProtectedHeader({ alg: 'HS256', kid: keyId, typ: LINK_TYPE })
         .setIssuer(LINK_ISSUER)
         .setSubject(subject)
@@ -90,17 +97,16 @@ export async function loadOrCreateLinkSigner(
         .sign(key);
     },
 
-    async verify(token, purpose, operationId) {
-      const claims = await verifiedClaims(token, dataDirectory, now());
-      if (claims === null || claims.purpose !== purpose || claims.operation !== operationId) return null;
+    async verify(token, purpose, resourceId) {
+      const claims = await verifiedClaims(token, await keys(), now());
+      if (claims === null || claims.purpose !== purpose || claims.operation !== resourceId) return null;
       const { sub, token: reference, workspace, environment } = claims;
       return { subject: sub, token: reference, workspace, environment };
     },
   };
 }
 
-async function verifiedClaims(token: string, dataDirectory: string, currentDate: Date) {
-  const keys = await loadLinkKeys(dataDirectory, currentDate);
+async function verifiedClaims(token: string, keys: readonly LinkKey[], currentDate: Date) {
   try {
     const { payload } = await jwtVerify(
       token,

@@ -5,10 +5,10 @@
 
 import { rotateLinkKeys } from '../auth/link-keys.ts';
 import { blameOperator, exitWith } from '../base/operator-error.ts';
-import { readDataDirectory } from '../config.ts';
+import { readLinkKeyDirectory } from '../config.ts';
 
 try {
-  const kept = await rotateLinkKeys(readDataDirectory(process.env)).catch(
+  const kept = await rotateLinkKeys(readLinkKeyDirectory(process.env)).catch(
     blameOperator('DATA_DIR cannot be used'),
   );
   process.stdout.write(`Links are signed with a new key; ${kept} keys are accepted.\n`);

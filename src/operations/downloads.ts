@@ -34,7 +34,7 @@ export async function downloadUrl(
   const selector = selectorOf(caller);
   const link = await links.sign({
     purpose: 'download',
-    operationId: id,
+    resourceId: id,
     workspace: selector?.workspace ?? null,
     environment: selector?.environment ?? null,
     subject,

@@ -290,7 +290,7 @@ describe('the issuer and audience of a token', () => {
     const signer = await loadOrCreateLinkSigner(directory, () => NOW);
     const link = await signer.sign({
       purpose: 'download',
-      operationId: 'op-1',
+      resourceId: 'op-1',
       workspace: 'ws_1',
       environment: 'env_1',
       subject: 'user-1',

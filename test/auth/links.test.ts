@@ -5,8 +5,13 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { decodeJwt, decodeProtectedHeader, SignJWT } from 'jose';
 import { loadOrCreateDevelopmentKey, signDevelopmentToken } from '../../src/auth/development-key.ts';
-import { rotateLinkKeys } from '../../src/auth/link-keys.ts';
-import { type Link, type LinkSigner, loadOrCreateLinkSigner } from '../../src/auth/links.ts';
+import { linkKeysOf, rotateLinkKeys } from '../../src/auth/link-keys.ts';
+import {
+  createLinkSigner,
+  type Link,
+  type LinkSigner,
+  loadOrCreateLinkSigner,
+} from '../../src/auth/links.ts';
 import { SecretFileError } from '../../src/base/secret-file.ts';
 
 const START = new Date('2026-03-02T10:00:00.500Z');
@@ -28,7 +33,7 @@ afterEach(async () => {
 function sign(changes: Partial<Link> = {}, by: LinkSigner = signer): Promise<string> {
   return by.sign({
     purpose: 'download',
-    operationId: 'op-1',
+    resourceId: 'op-1',
     workspace: 'ws_1',
     environment: 'env_1',
     subject: 'user-1',
@@ -212,4 +217,30 @@ describe('a rotation of the link keys', () => {
     expect(await signer.verify(link, 'download', 'op-1')).toBeNull();
     expect(await signer.verify(await sign(), 'download', 'op-1')).not.toBeNull();
   });
+});
+
+describe('keys that are configured', () => {
+  const [old, next, other] = ['o', 'n', 'x'].map((letter) => letter.repeat(32)) as [string, string, string];
+  const signerOf = (...secrets: [string, ...string[]]) => createLinkSigner(linkKeysOf(secrets), () => clock);
+  const accepts = async (by: LinkSigner, link: string) =>
+    (await by.verify(link, 'download', 'op-1')) !== null;
+
+  test('are the same for all who are given the same secrets, whatever is on their disks', async () => {
+    expect(await accepts(signerOf(next), await sign({}, signerOf(next)))).toBe(true);
+    expect(await accepts(signerOf(other), await sign({}, signerOf(next)))).toBe(false);
+    expect(await accepts(signer, await sign({}, signerOf(next)))).toBe(false);
+  });
+
+  test('sign with the first and accept all, so that one can be replaced while links last', async () => {
+    expect(await accepts(signerOf(next, old), await sign({}, signerOf(old)))).toBe(true);
+    expect(await accepts(signerOf(old), await sign({}, signerOf(next, old)))).toBe(false);
+    expect(await accepts(signerOf(old, next), await sign({}, signerOf(next, old)))).toBe(true);
+  });
+});
+
+test('a link for an upload is good for no download, and the reverse', async () => {
+  const upload = await sign({ purpose: 'upload' });
+  expect(await signer.verify(upload, 'download', 'op-1')).toBeNull();
+  expect(await signer.verify(await sign(), 'upload', 'op-1')).toBeNull();
+  expect(await signer.verify(upload, 'upload', 'op-1')).not.toBeNull();
 });

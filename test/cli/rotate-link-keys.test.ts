@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { chmod, mkdtemp, rm } from 'node:fs/promises';
+import { chmod, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -10,7 +10,7 @@ import { loadOrCreateLinkSigner } from '../../src/auth/links.ts';
 const PROGRAM = fileURLToPath(new URL('../../src/cli/rotate-link-keys.ts', import.meta.url));
 const LINK = {
   purpose: 'download',
-  operationId: 'operation-1',
+  resourceId: 'operation-1',
   workspace: 'ws_a',
   environment: 'env_a',
   subject: 'alice',
@@ -26,8 +26,8 @@ beforeEach(async () => {
 
 afterEach(() => rm(directory, { recursive: true, force: true }));
 
-async function rotate() {
-  const environment = { PATH: process.env.PATH, DATA_DIR: directory };
+async function rotate(more: Readonly<Record<string, string>> = {}) {
+  const environment = { PATH: process.env.PATH, DATA_DIR: directory, ...more };
   return promisify(execFile)(process.execPath, [PROGRAM], { env: environment });
 }
 
@@ -53,4 +53,13 @@ test('a key file that others can read is refused with one line, and left as it i
     stdout: '',
     stderr: expect.stringMatching(/^[^\n]*link-keys\.jwks[^\n]*\n$/),
   });
+});
+
+test('where LINK_KEYS holds the keys nothing is made, and one line says what to do', async () => {
+  await expect(rotate({ LINK_KEYS: 'hunter2'.repeat(5) })).rejects.toMatchObject({
+    code: 1,
+    stdout: '',
+    stderr: expect.stringMatching(/^LINK_KEYS holds (?!.*hunter2)[^\n]*\n$/),
+  });
+  expect(await readdir(directory)).toEqual([]);
 });

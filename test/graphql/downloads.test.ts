@@ -129,7 +129,7 @@ describe('a download link', () => {
     const anHourAgo = () => new Date(Date.now() - 3_600_000);
     const expired = await (await loadOrCreateLinkSigner(service.dataDirectory, anHourAgo)).sign({
       purpose: 'download',
-      operationId,
+      resourceId: operationId,
       subject: 'alice@test',
       token: null,
       workspace: 'ws_000000000000',

@@ -193,7 +193,7 @@ describe('the archives of environments', () => {
     const linkFor = (where: { workspace: string; environment: string }) =>
       links.sign({
         purpose: 'download',
-        operationId: id,
+        resourceId: id,
         subject: 'ann',
         token: null,
         expiresInSeconds: 60,
