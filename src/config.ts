@@ -56,6 +56,12 @@ export interface Config {
   readonly maxOperationsPerPrincipal: number;
   /** How many archives that one subject exported are kept of an environment at a time. */
   readonly maxArchivesPerPrincipal: number;
+  /** How many exports and imports of one environment may be running at a time, over all processes. */
+  readonly maxOperationsPerEnvironment: number;
+  /** How many exports and imports this process works on at a time; 0: it leaves them to others. */
+  readonly workerConcurrency: number;
+  /** How long a process that is asked to end says so, by `/readyz`, before it takes no more work, in seconds. */
+  readonly drainSeconds: number;
 }
 
 /** The environment holds a value that cannot be used. `message` is one line that names the variable. */
@@ -144,6 +150,9 @@ const environment = z.object({
   MAX_ARCHIVE_BYTES: bytes.default(4096 * MEBIBYTE),
   MAX_OPERATIONS_PER_PRINCIPAL: z.coerce.number().int().min(1).max(1000).default(3),
   MAX_ARCHIVES_PER_PRINCIPAL: z.coerce.number().int().min(1).max(1_000_000).default(1000),
+  MAX_OPERATIONS_PER_ENVIRONMENT: z.coerce.number().int().min(1).max(10_000).default(20),
+  WORKER_CONCURRENCY: z.coerce.number().int().min(0).max(64).default(4),
+  DRAIN_SECONDS: z.coerce.number().int().min(0).max(600).optional(),
 });
 
 /**
@@ -187,7 +196,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
       audience: value.AUTH_AUDIENCE ?? null,
       developmentKey,
       policies: {
-        token: { export: value.ALLOW_TOKEN_EXPORT, import: value.ALLOW_TOKEN_IMPORT },
+        token: { dataPlaneExport: value.ALLOW_TOKEN_EXPORT, dataPlaneImport: value.ALLOW_TOKEN_IMPORT },
         owner: { export: value.ALLOW_OWNER_EXPORT, import: value.ALLOW_OWNER_IMPORT },
       },
       gatewaySecrets: value.GATEWAY_SECRET ?? [],
@@ -201,6 +210,10 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
     maxArchiveBytes: value.MAX_ARCHIVE_BYTES,
     maxOperationsPerPrincipal: value.MAX_OPERATIONS_PER_PRINCIPAL,
     maxArchivesPerPrincipal: value.MAX_ARCHIVES_PER_PRINCIPAL,
+    maxOperationsPerEnvironment: value.MAX_OPERATIONS_PER_ENVIRONMENT,
+    workerConcurrency: value.WORKER_CONCURRENCY,
+    // Nobody balances between processes that have a database of their own.
+    drainSeconds: value.DRAIN_SECONDS ?? (embedded ? 0 : 10),
   };
 }
 

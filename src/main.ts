@@ -4,7 +4,7 @@ import { describeError } from './base/error-log.ts';
 import { blameOperator, exitWith } from './base/operator-error.ts';
 import { type Config, readConfig } from './config.ts';
 import { connectDatabase, type KilolockDatabase } from './database/connection.ts';
-import { prepareDatabase } from './database/prepare.ts';
+import { prepareControlDatabase } from './database/prepare.ts';
 import { refuseUnusableDatabase } from './database/readiness.ts';
 import { assertAddressIsFree, type Service, startService } from './service.ts';
 
@@ -53,7 +53,7 @@ async function openDatabase(config: Config, logger: Logger): Promise<OpenDatabas
     });
   }
   const database = connectDatabase({ connectionString: config.databaseUrl });
-  await prepareDatabase(database).catch(blameOperator('DATABASE_URL cannot be used'));
+  await prepareControlDatabase(database).catch(blameOperator('DATABASE_URL cannot be used'));
   await refuseUnusableDatabase(database).catch(blameOperator('DATABASE_URL cannot be used'));
   return { database, close: () => database.close() };
 }

@@ -1,7 +1,22 @@
-import { type GraphQLObjectType, type GraphQLSchema, isUnionType } from 'graphql';
+import {
+  type GraphQLInterfaceType,
+  type GraphQLObjectType,
+  type GraphQLSchema,
+  isInterfaceType,
+  isUnionType,
+} from 'graphql';
+import { federationDirectiveName } from './federation-link.ts';
 
-/** The types with a `@key`, which `Query._entities` resolves. */
-export function entityTypes(schema: GraphQLSchema): readonly GraphQLObjectType[] {
+/** The types that `Query._entities` resolves: those with a `@key`, and those of an interface with one. */
+export function entityTypes(schema: GraphQLSchema): (GraphQLObjectType | GraphQLInterfaceType)[] {
   const union = schema.getType('_Entity');
-  return isUnionType(union) ? union.getTypes() : [];
+  const key = federationDirectiveName(schema, 'key');
+  const interfaces = Object.values(schema.getTypeMap())
+    .filter((type) => isInterfaceType(type))
+    .filter((type) =>
+      [type.astNode, ...type.extensionASTNodes].some((node) =>
+        node?.directives?.some((directive) => directive.name.value === key),
+      ),
+    );
+  return [...(isUnionType(union) ? union.getTypes() : []), ...interfaces];
 }

@@ -1,7 +1,7 @@
 import { blameOperator, exitWith } from '../base/operator-error.ts';
 import { ConfigError, readConfig } from '../config.ts';
 import { connectDatabase } from '../database/connection.ts';
-import { prepareDatabase } from '../database/prepare.ts';
+import { prepareControlDatabase } from '../database/prepare.ts';
 
 /** @file Prepares the Kilolock database of `DATABASE_URL`: creates or updates the schema `state_archive`, nothing else. */
 
@@ -12,7 +12,7 @@ try {
     throw new ConfigError('DATABASE_URL names the database to prepare; it is not set.');
   const database = connectDatabase({ connectionString: databaseUrl, maxConnections: 2 });
   try {
-    await prepareDatabase(database).catch(blameOperator('DATABASE_URL cannot be used'));
+    await prepareControlDatabase(database).catch(blameOperator('DATABASE_URL cannot be used'));
   } finally {
     await database.close();
   }

@@ -55,7 +55,7 @@ export interface DatabaseSession {
 export interface ConnectOptions {
   /** The address in any form that libpq reads, see {@link readDsn}. */
   readonly connectionString: string;
-  /** Most connections open at one time for each kind of work, see {@link Lane}; 8 when absent. */
+  /** Most connections open at one time for each kind of work but the queue, see {@link Lane}; 8 when absent. */
   readonly maxConnections?: number;
   /** What `pg_stat_activity` shows; `kilolock-state-archive` when absent. */
   readonly applicationName?: string;
@@ -103,6 +103,8 @@ const types: pg.CustomTypesConfig = {
 const CONNECT_MS = 10_000;
 /** After how long a silence the operating system asks whether the server's machine is still there. */
 const KEEP_ALIVE_MS = 30_000;
+/** One statement at a time is enough for a queue, and another that does not wait behind it. */
+const QUEUE_CONNECTIONS = 2;
 /** How long a closing database waits for the work on it. */
 const CLOSE_GRACE_MS = 10_000;
 /** How long a connection that was closed by force may take to be gone. */
@@ -120,13 +122,13 @@ export function connectDatabase(options: ConnectOptions): KilolockDatabase {
   const address = readDsn(options.connectionString);
   const { user, password, database } = address;
   const clients = new Set<pg.PoolClient>();
-  const makePool = () => {
+  const makePool = (max: number) => {
     const pool = new RoutedPool(address, {
       user,
       password,
       database,
       options: address.options,
-      max: options.maxConnections ?? 8,
+      max,
       connectionTimeoutMillis: Math.min(CONNECT_MS, (address.connectTimeoutSeconds ?? Infinity) * 1000),
       keepAlive: true,
       keepAliveInitialDelayMillis: KEEP_ALIVE_MS,
@@ -144,7 +146,13 @@ export function connectDatabase(options: ConnectOptions): KilolockDatabase {
     });
     return pool;
   };
-  const pools = { reads: makePool(), writes: makePool(), streams: makePool() };
+  const { maxConnections = 8 } = options;
+  const pools = {
+    reads: makePool(maxConnections),
+    writes: makePool(maxConnections),
+    streams: makePool(maxConnections),
+    queue: makePool(QUEUE_CONNECTIONS),
+  };
   return databaseOn(pools, async () => {
     const ended = Promise.all(Object.values(pools).map((pool) => pool.end()));
     if (await isOver(ended, CLOSE_GRACE_MS)) return;
@@ -214,6 +222,41 @@ async function runStatement(
   } finally {
     session.release();
   }
+}
+
+/**
+ * Runs what a library asks of the database that reads values by pg's own types: one statement, or a script that begins and
+ * ends a transaction of its own. Either is made ours and limited by its purpose.
+ *
+ * @throws as the statements of {@link KilolockDatabase.for} do.
+ */
+export async function runForLibrary(
+  database: KilolockDatabase,
+  purpose: Purpose,
+  text: string,
+  values: readonly unknown[] = [],
+): Promise<pg.QueryResult> {
+  const session = await openSession(database, purpose);
+  const pins = pinsOf(purpose);
+  try {
+    if (!isScript(text)) {
+      return await session.answered(queryPinned(session.client, pins, text, values, null, pg.types));
+    }
+    // A BEGIN within a simple query takes in what stands before it in there: the pins are part of the script's transaction.
+    const script = { text: [...pins, text].join('; '), types: pg.types };
+    const results = await session.answered(session.client.query(script));
+    return (Array.isArray(results) ? results.slice(pins.length) : results) as pg.QueryResult;
+  } catch (error) {
+    if (isScript(text)) await rollBack(session);
+    if (isEndOfSession(error)) session.discard(error as Error);
+    throw interpretError(error, purpose);
+  } finally {
+    session.release();
+  }
+}
+
+function isScript(text: string): boolean {
+  return /^\s*begin\s*;/i.test(text);
 }
 
 /**

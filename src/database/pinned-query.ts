@@ -30,8 +30,9 @@ class PinnedQuery extends pg.Query {
     text: string,
     values: readonly unknown[],
     prepared: PreparedStatements | null,
+    types: pg.CustomTypesConfig | undefined,
   ) {
-    super({ text, values: [...values], queryMode: 'extended' } as pg.QueryConfig);
+    super({ text, values: [...values], types, queryMode: 'extended' } as pg.QueryConfig);
     this.#pins = pins;
     this.#prepared = prepared;
     this.#pinsAhead = pins.length;
@@ -77,6 +78,7 @@ class PinnedQuery extends pg.Query {
  * Runs one statement in a transaction of its own that begins with the statements `pins`.
  *
  * @param prepared keeps all of them prepared; only for what reads, since it may be sent a second time.
+ * @param types how the values of the answer are read; absent: as everywhere on this client.
  */
 export async function queryPinned(
   client: pg.ClientBase,
@@ -84,12 +86,13 @@ export async function queryPinned(
   text: string,
   values: readonly unknown[],
   prepared: PreparedStatements | null,
+  types?: pg.CustomTypesConfig,
 ): Promise<pg.QueryResult> {
   try {
-    return await client.query(new PinnedQuery(pins, text, values, prepared)).answer;
+    return await client.query(new PinnedQuery(pins, text, values, prepared, types)).answer;
   } catch (error) {
     const { connection } = client as pg.ClientBase & Pick<pg.Client, 'connection'>;
     if (!prepared?.forget(connection, error)) throw error;
-    return client.query(new PinnedQuery(pins, text, values, null)).answer;
+    return client.query(new PinnedQuery(pins, text, values, null, types)).answer;
   }
 }

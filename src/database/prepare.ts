@@ -4,7 +4,9 @@ import { OperatorError } from '../base/operator-error.ts';
 import { inTransaction, type KilolockDatabase } from './connection.ts';
 import { DatabaseUnusableError } from './errors.ts';
 import { type RequiredColumn, requiredColumns } from './kilolock-schema.ts';
+import { MIGRATION_LOCK } from './migration-lock.ts';
 import { migrations } from './migrations/index.ts';
+import { hasQueue, prepareQueue } from './queue-schema.ts';
 import type { Database } from './types.ts';
 
 const SCHEMA = 'state_archive';
@@ -29,10 +31,14 @@ export class NotKilolockDatabaseError extends OperatorError {
 }
 
 /**
- * The lock under which the schema is changed: the one that Kysely's migrator takes for a session, and 0.1 with it. Here it
- * is a transaction's, because a session's would stay behind in a pooler, or after a failure.
+ * Prepares the control database: what every database has, and the queue beside it.
+ *
+ * @throws as {@link prepareDatabase} and {@link prepareQueue} do.
  */
-const MIGRATION_LOCK = '3853314791062309107';
+export async function prepareControlDatabase(database: KilolockDatabase): Promise<void> {
+  await prepareDatabase(database);
+  await prepareQueue(database);
+}
 
 /**
  * Brings the schema `state_archive` up to date. Safely run by many replicas at once, and again on a prepared database, also
@@ -72,12 +78,13 @@ export async function prepareDatabase(database: KilolockDatabase): Promise<void>
 }
 
 /**
- * Whether every migration of `state_archive` that this release knows has been applied.
+ * Whether every migration of `state_archive` that this release knows has been applied, and the queue is there: whether it is
+ * a control database to work with.
  *
  * @throws DatabaseUnavailableError when the database cannot be reached, and soon: see the purpose `probe`.
  */
-export function isPrepared(database: KilolockDatabase): Promise<boolean> {
-  return hasEveryMigration(database.for('probe'));
+export async function isPrepared(database: KilolockDatabase): Promise<boolean> {
+  return (await hasEveryMigration(database.for('probe'))) && hasQueue(database, 'probe');
 }
 
 /** Migrations that are applied and unknown are those of a later release, which only adds what an earlier one can bear. */

@@ -10,6 +10,7 @@
  * - `export`: one long read of a whole history. Read only, one snapshot.
  * - `print`: one document, as PostgreSQL would print it. Read only.
  * - `restore`: one long write of a history.
+ * - `queue`: the queue that carries operations, which is pg-boss's: `queue-schema.ts`.
  * - `migration`: the changes of the schema `state_archive`.
  */
 export type Purpose = keyof typeof PURPOSES;
@@ -19,9 +20,10 @@ export type StatementPurpose = 'probe' | 'read' | 'digest' | 'record' | 'houseke
 
 /**
  * The connections of a database are kept apart by kind of work, so that one never waits for another: a write waits for a
- * locked row while reads go on, and neither waits for an export that lasts an hour.
+ * locked row while reads go on, and neither waits for an export that lasts an hour. The queue is asked every two seconds,
+ * whatever else goes on.
  */
-export type Lane = 'reads' | 'writes' | 'streams';
+export type Lane = 'reads' | 'writes' | 'streams' | 'queue';
 
 interface PurposeSettings {
   readonly lane: Lane;
@@ -127,6 +129,16 @@ export const PURPOSES = {
     connectionMs: 10 * SECOND,
     patienceMs: 10 * MINUTE,
   },
+  queue: {
+    lane: 'queue',
+    isolation: 'read committed',
+    readOnly: false,
+    statementMs: 10 * SECOND,
+    lockMs: 4 * SECOND,
+    idleMs: 30 * SECOND,
+    connectionMs: 10 * SECOND,
+    patienceMs: 13 * SECOND,
+  },
   migration: {
     lane: 'streams',
     isolation: 'read committed',
@@ -165,6 +177,12 @@ const PINNED_WHERE_KNOWN: Readonly<Record<string, string>> = {
 };
 
 /**
+ * How often PostgreSQL looks, while it works on a statement, whether the client is still there: the locks of a process that
+ * died would keep whoever takes its work up waiting until the statement has ended. A server on Windows cannot look.
+ */
+const CLIENT_CHECK = `case when pg_catalog.version() !~* 'mingw|visual c' then ${setConfig('client_connection_check_interval', '2000')} end`;
+
+/**
  * The statements that make a transaction ours, to be sent in front of its own within the same round trip. They hold until
  * the end of the transaction: what is set for a session does not survive a pooler, and would meet its other clients.
  */
@@ -191,6 +209,7 @@ function makePins({ isolation, readOnly, statementMs, lockMs, idleMs }: PurposeS
       `case when pg_catalog.current_setting('${name}', true) is not null then ${setConfig(name, value)} end`,
     );
   }
+  made.push(CLIENT_CHECK);
   // The isolation level first, and by SET: it cannot be changed once a SELECT has taken a snapshot.
   return [`set transaction_isolation = '${isolation}'`, `select ${made.join(', ')}`];
 }

@@ -34,6 +34,12 @@ export const NEEDED_RIGHTS: Readonly<Record<string, readonly Right[]>> = {
   'state_archive.version_mapping': ['SELECT', 'INSERT'],
   'state_archive.version_digest': ['SELECT', 'INSERT', 'UPDATE', 'DELETE'],
   'state_archive.snapshot_import': ['SELECT', 'INSERT', 'UPDATE'],
+  'state_archive_queue.version': ['SELECT', 'UPDATE'],
+  'state_archive_queue.queue': ['SELECT', 'UPDATE'],
+  'state_archive_queue.job': ['SELECT', 'INSERT', 'UPDATE', 'DELETE'],
+  'state_archive_queue.job_common': ['SELECT', 'INSERT', 'UPDATE', 'DELETE'],
+  'state_archive_queue.job_dependency': ['SELECT', 'INSERT', 'UPDATE', 'DELETE'],
+  'state_archive_queue.instance': ['SELECT', 'DELETE'],
 };
 
 /**

@@ -297,6 +297,10 @@ export interface OperationTable {
   error_code: Nullable<string>;
   error_message: Nullable<string>;
   error_path: Nullable<string[]>;
+  attempt: WithDefault<number>;
+  worker: Nullable<string>;
+  heartbeat_at: Nullable<TimestampColumn>;
+  request: Nullable<JsonTextColumn>;
 }
 
 /** The version that a caller's idempotency key stands for. */

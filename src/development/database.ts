@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { blameOperator, type OperatorError } from '../base/operator-error.ts';
 import { connectDatabase, type KilolockDatabase } from '../database/connection.ts';
-import { prepareDatabase } from '../database/prepare.ts';
+import { prepareControlDatabase } from '../database/prepare.ts';
 import { startEmbeddedServer } from './embedded-server.ts';
 import { createKilolockTables } from './kilolock-tables.ts';
 import { loadSampleHistory } from './sample-history.ts';
@@ -34,7 +34,7 @@ export async function openDevelopmentDatabase(
   try {
     await server.createDatabase('kilolock');
     await createKilolockTables(database);
-    await prepareDatabase(database);
+    await prepareControlDatabase(database);
     await loadSampleHistory(database);
   } catch (error) {
     await close();

@@ -7,7 +7,7 @@ import { loadOrCreateDevelopmentKey, signDevelopmentToken } from '../auth/develo
 import { blameOperator, exitWith } from '../base/operator-error.ts';
 import { type Config, readConfig, readDataDirectory } from '../config.ts';
 import { connectDatabase, type KilolockDatabase } from '../database/connection.ts';
-import { prepareDatabase } from '../database/prepare.ts';
+import { prepareControlDatabase } from '../database/prepare.ts';
 import { startService } from '../service.ts';
 import { type EmbeddedServer, startEmbeddedServer } from './embedded-server.ts';
 import { download, GraphqlClient } from './graphql-client.ts';
@@ -153,7 +153,7 @@ async function startBackend(server: EmbeddedServer, directory: string, name: str
   await server.createDatabase(name);
   const database = connectDatabase({ connectionString: server.connectionString(name) });
   await createKilolockTables(database);
-  await prepareDatabase(database);
+  await prepareControlDatabase(database);
   const config: Config = readConfig({ DATA_DIR: join(directory, name), PORT: '0' });
   const service = await startService(config, database, pino({ level: 'error' }));
   const token = await signDevelopmentToken(await loadOrCreateDevelopmentKey(config.dataDirectory), {

@@ -1,7 +1,8 @@
 import type { GraphQLResolveInfo, GraphQLScalarType, GraphQLScalarTypeConfig } from 'graphql';
-import type { StateParent, StateArchiveParent, VersionParent, TagParent, OperationParent, FileParent } from './parents.ts';
+import type { StateParent, StateArchiveParent, ManifestParent, VersionParent, TagParent, OperationParent, ProgressParent, FileParent } from './parents.ts';
 import type { VersionContents } from '../history/versions.ts';
 import type { RestoreReport } from '../restore/report.ts';
+import type { UserError } from '../operations/user-error.ts';
 import type { GraphqlContext } from './context.ts';
 export type Maybe<T> = T | null;
 export type InputMaybe<T> = T | null | undefined;
@@ -31,96 +32,100 @@ export type Scalars = {
 /** What to export. */
 export type ExportStateArchiveInput = {
   /** Repeating a request with its key returns the same operation; another request with that key is refused. */
-  readonly idempotencyKey?: InputMaybe<Scalars['String']['input']>;
+  idempotencyKey?: InputMaybe<Scalars['String']['input']>;
   /** The state's label. */
-  readonly name: Scalars['String']['input'];
+  name: Scalars['String']['input'];
   /** The workspace and environment to look in; defaults to the caller's own. */
-  readonly scope?: InputMaybe<StateScopeInput>;
+  scope?: InputMaybe<StateScopeInput>;
   /** How long to wait for the operation to end before answering, from 0 to 25 seconds. */
-  readonly waitSeconds: Scalars['Int']['input'];
+  waitSeconds: Scalars['Int']['input'];
 };
 
 /** The result of requesting an export. */
 export type ExportStateArchivePayload = {
+  __typename?: 'ExportStateArchivePayload';
   /** The operation; null when the request was refused before there was one. */
-  readonly operation: Maybe<StateArchiveOperation>;
+  operation: Maybe<StateArchiveOperation>;
   /** Problems for the caller to fix; empty when there are none. */
-  readonly userErrors: ReadonlyArray<StateArchiveUserError>;
+  userErrors: Array<StateArchiveUserError>;
 };
 
 /** What to import, and under which name. */
 export type ImportStateArchiveInput = {
   /** Allow a second live state with this lineage: both would manage the same infrastructure. */
-  readonly allowSharedLineage: Scalars['Boolean']['input'];
+  allowSharedLineage: Scalars['Boolean']['input'];
   /** For OVERWRITE: the name of the state to overwrite, repeated. */
-  readonly confirmName?: InputMaybe<Scalars['String']['input']>;
+  confirmName?: InputMaybe<Scalars['String']['input']>;
   /** Verify and plan, but write nothing. */
-  readonly dryRun: Scalars['Boolean']['input'];
+  dryRun: Scalars['Boolean']['input'];
   /** For OVERWRITE: the serial the state must be at; left out for a state without versions. */
-  readonly expectedCurrentSerial?: InputMaybe<Scalars['BigInt']['input']>;
+  expectedCurrentSerial?: InputMaybe<Scalars['BigInt']['input']>;
   /** Refuse the file unless it has this digest. */
-  readonly expectedSha256?: InputMaybe<Scalars['Sha256']['input']>;
+  expectedSha256?: InputMaybe<Scalars['Sha256']['input']>;
   /** The archive, sent in a multipart request. */
-  readonly file: Scalars['Upload']['input'];
+  file: Scalars['Upload']['input'];
   /** Repeating a request with its key returns the same operation; another request with that key is refused. */
-  readonly idempotencyKey?: InputMaybe<Scalars['String']['input']>;
+  idempotencyKey?: InputMaybe<Scalars['String']['input']>;
   /** The label to restore under; defaults to the archive's own. */
-  readonly name?: InputMaybe<Scalars['String']['input']>;
+  name?: InputMaybe<Scalars['String']['input']>;
   /** What to do when the destination is taken. */
-  readonly onConflict: StateArchiveConflictPolicy;
+  onConflict: StateArchiveConflictPolicy;
   /** The workspace and environment to restore into; defaults to the caller's own. */
-  readonly scope?: InputMaybe<StateScopeInput>;
+  scope?: InputMaybe<StateScopeInput>;
   /** How long to wait for the operation to end before answering, from 0 to 25 seconds. */
-  readonly waitSeconds: Scalars['Int']['input'];
+  waitSeconds: Scalars['Int']['input'];
 };
 
 /** The result of requesting an import. */
 export type ImportStateArchivePayload = {
+  __typename?: 'ImportStateArchivePayload';
   /** The operation; null when the request was refused before there was one. */
-  readonly operation: Maybe<StateArchiveOperation>;
+  operation: Maybe<StateArchiveOperation>;
   /** Problems for the caller to fix; empty when there are none. */
-  readonly userErrors: ReadonlyArray<StateArchiveUserError>;
+  userErrors: Array<StateArchiveUserError>;
 };
 
 /** One raw state document for one state. Give exactly one of `file` and `document`. */
 export type ImportStateSnapshotInput = {
   /** The document, as text. */
-  readonly document?: InputMaybe<Scalars['String']['input']>;
+  document?: InputMaybe<Scalars['String']['input']>;
   /** The document, sent in a multipart request. */
-  readonly file?: InputMaybe<Scalars['Upload']['input']>;
+  file?: InputMaybe<Scalars['Upload']['input']>;
   /** Repeating a request with its key returns the same version; another request with that key is refused. */
-  readonly idempotencyKey?: InputMaybe<Scalars['String']['input']>;
+  idempotencyKey?: InputMaybe<Scalars['String']['input']>;
   /** The state's label. */
-  readonly name: Scalars['String']['input'];
+  name: Scalars['String']['input'];
   /** The workspace and environment to look in; defaults to the caller's own. */
-  readonly scope?: InputMaybe<StateScopeInput>;
+  scope?: InputMaybe<StateScopeInput>;
   /** What Kilolock records as the version's source: "import" (the default), "apply", "refresh" or "unknown". */
-  readonly source?: InputMaybe<Scalars['String']['input']>;
+  source?: InputMaybe<Scalars['String']['input']>;
 };
 
 /** The result of importing a snapshot. */
 export type ImportStateSnapshotPayload = {
+  __typename?: 'ImportStateSnapshotPayload';
   /** The state written to; null when the caller may not see it. */
-  readonly stateArchive: Maybe<StateArchive>;
+  stateArchive: Maybe<StateArchive>;
   /** Problems for the caller to fix; empty when there are none. */
-  readonly userErrors: ReadonlyArray<StateArchiveUserError>;
+  userErrors: Array<StateArchiveUserError>;
   /** The version written; null when the caller may not see its state. */
-  readonly version: Maybe<StateArchiveVersion>;
+  version: Maybe<StateArchiveVersion>;
 };
 
 export type Mutation = {
+  __typename?: 'Mutation';
   /** Starts exporting a state's whole history to a single verifiable archive. */
-  readonly exportStateArchive: Maybe<ExportStateArchivePayload>;
+  exportStateArchive: Maybe<ExportStateArchivePayload>;
   /**
    * Starts restoring a whole history from an archive. The archive is verified to its last byte before the first row is
    * written, the import is a single transaction, and only OVERWRITE touches an existing state.
    */
-  readonly importStateArchive: Maybe<ImportStateArchivePayload>;
+  importStateArchive: Maybe<ImportStateArchivePayload>;
   /**
    * Appends one raw state document as a state's next version, creating the state if there is none, as Kilolock does when
    * Terraform posts a state. A document carries no history; to restore one, use `importStateArchive`.
    */
-  readonly importStateSnapshot: Maybe<ImportStateSnapshotPayload>;
+  importStateSnapshot: Maybe<ImportStateSnapshotPayload>;
 };
 
 
@@ -140,31 +145,33 @@ export type MutationImportStateSnapshotArgs = {
 
 /** Where a page ends, and whether another follows. */
 export type PageInfo = {
+  __typename?: 'PageInfo';
   /** The cursor of the last item; give it as `after` for the next page. */
-  readonly endCursor: Maybe<Scalars['String']['output']>;
+  endCursor: Maybe<Scalars['String']['output']>;
   /** Whether more items follow. */
-  readonly hasNextPage: Scalars['Boolean']['output'];
+  hasNextPage: Scalars['Boolean']['output'];
   /** Whether items came before. */
-  readonly hasPreviousPage: Scalars['Boolean']['output'];
+  hasPreviousPage: Scalars['Boolean']['output'];
   /** The cursor of the first item. */
-  readonly startCursor: Maybe<Scalars['String']['output']>;
+  startCursor: Maybe<Scalars['String']['output']>;
 };
 
 export type Query = {
+  __typename?: 'Query';
   /**
    * The archive view of one state, looked up by its label. Null when there is no such active state or the caller may not
    * see it: the two look the same.
    */
-  readonly stateArchive: Maybe<StateArchive>;
+  stateArchive: Maybe<StateArchive>;
   /** One export or import, by its id. Null when there is none or the caller may not see it. */
-  readonly stateArchiveOperation: Maybe<StateArchiveOperation>;
+  stateArchiveOperation: Maybe<StateArchiveOperation>;
   /**
    * The exports and imports the caller may see, newest first, including those that belong to no state, such as dry runs and
    * failed imports. Without `state.read`, only the caller's own.
    */
-  readonly stateArchiveOperations: Maybe<StateArchiveOperationConnection>;
+  stateArchiveOperations: Maybe<StateArchiveOperationConnection>;
   /** The active states the caller may see, in ascending order of their labels. */
-  readonly stateArchives: Maybe<StateArchiveConnection>;
+  stateArchives: Maybe<StateArchiveConnection>;
 };
 
 
@@ -197,42 +204,44 @@ export type QueryStateArchivesArgs = {
 
 /** A Kilolock state, as other subgraphs know it by id. */
 export type State = {
+  __typename?: 'State';
   /** The archive view of the state; null when the caller may not see it. */
-  readonly archive: Maybe<StateArchive>;
+  archive: Maybe<StateArchive>;
   /** The state's id in Kilolock. */
-  readonly id: Scalars['ID']['output'];
+  id: Scalars['ID']['output'];
 };
 
 /** A state as something that can be archived: its identity, its history, and its exports and imports. */
 export type StateArchive = {
+  __typename?: 'StateArchive';
   /** When the state was created. */
-  readonly createdAt: Maybe<Scalars['DateTime']['output']>;
+  createdAt: Maybe<Scalars['DateTime']['output']>;
   /** The public id of the environment the state belongs to. */
-  readonly environmentId: Scalars['ID']['output'];
+  environmentId: Scalars['ID']['output'];
   /** The state's id in Kilolock. */
-  readonly id: Scalars['ID']['output'];
+  id: Scalars['ID']['output'];
   /** Where the state is in Kilolock's lifecycle. */
-  readonly lifecycleStatus: StateLifecycleStatus;
+  lifecycleStatus: StateLifecycleStatus;
   /** The lineage the state was first written with; null if no document ever named one. */
-  readonly lineage: Maybe<Scalars['ID']['output']>;
+  lineage: Maybe<Scalars['ID']['output']>;
   /** What an export taken now would say about itself; null while the state has no versions. */
-  readonly manifest: Maybe<StateArchiveManifest>;
+  manifest: Maybe<StateArchiveManifest>;
   /** The state's label within its environment. */
-  readonly name: Scalars['String']['output'];
+  name: Scalars['String']['output'];
   /** The exports and imports of this state that the caller may see, newest first. */
-  readonly operations: Maybe<StateArchiveOperationConnection>;
+  operations: Maybe<StateArchiveOperationConnection>;
   /** The summary other services compose into their own types. */
-  readonly status: StateArchiveStatus;
+  status: StateArchiveStatus;
   /** Every tag, in order of name. */
-  readonly tags: Maybe<ReadonlyArray<StateArchiveTag>>;
+  tags: Maybe<Array<StateArchiveTag>>;
   /** When a version was last written or the lifecycle status last changed. */
-  readonly updatedAt: Maybe<Scalars['DateTime']['output']>;
+  updatedAt: Maybe<Scalars['DateTime']['output']>;
   /** One version, by serial or by tag: give exactly one of the two. Null when there is no such version. */
-  readonly version: Maybe<StateArchiveVersion>;
+  version: Maybe<StateArchiveVersion>;
   /** The versions, newest serial first. */
-  readonly versions: Maybe<StateArchiveVersionConnection>;
+  versions: Maybe<StateArchiveVersionConnection>;
   /** The public id of the workspace that owns the state. */
-  readonly workspaceId: Scalars['ID']['output'];
+  workspaceId: Scalars['ID']['output'];
 };
 
 
@@ -258,12 +267,13 @@ export type StateArchiveVersionsArgs = {
 
 /** The difference between a version and the one before it, in resource instances. */
 export type StateArchiveChanges = {
+  __typename?: 'StateArchiveChanges';
   /** Instances that were not there before. */
-  readonly added: Scalars['Int']['output'];
+  added: Scalars['Int']['output'];
   /** Instances that were there before, with different contents. */
-  readonly changed: Scalars['Int']['output'];
+  changed: Scalars['Int']['output'];
   /** Instances that are no longer there. */
-  readonly removed: Scalars['Int']['output'];
+  removed: Scalars['Int']['output'];
 };
 
 /** What an import does when its destination is taken. */
@@ -280,20 +290,22 @@ export type StateArchiveConflictPolicy =
 
 /** A page of states. */
 export type StateArchiveConnection = {
+  __typename?: 'StateArchiveConnection';
   /** The items, with their cursors. */
-  readonly edges: ReadonlyArray<StateArchiveEdge>;
+  edges: Array<StateArchiveEdge>;
   /** The items. */
-  readonly nodes: ReadonlyArray<StateArchive>;
+  nodes: Array<StateArchive>;
   /** Where the page ends. */
-  readonly pageInfo: PageInfo;
+  pageInfo: PageInfo;
 };
 
 /** A state in a page. */
 export type StateArchiveEdge = {
+  __typename?: 'StateArchiveEdge';
   /** Where the item stands in the list. */
-  readonly cursor: Scalars['String']['output'];
+  cursor: Scalars['String']['output'];
   /** The item. */
-  readonly node: StateArchive;
+  node: StateArchive;
 };
 
 /** The stable codes of what goes wrong in a mutation or its operation; docs/errors.md explains each. */
@@ -351,25 +363,26 @@ export type StateArchiveErrorCode =
 
 /** An archive file. */
 export type StateArchiveFile = {
+  __typename?: 'StateArchiveFile';
   /**
    * A short-lived link to download the file, signed for the caller and made anew each time it is read. Null for an import,
    * and once the file is gone.
    */
-  readonly downloadUrl: Maybe<Scalars['String']['output']>;
+  downloadUrl: Maybe<Scalars['String']['output']>;
   /** A suitable file name. */
-  readonly fileName: Scalars['String']['output'];
+  fileName: Scalars['String']['output'];
   /** The digest of the history it holds. */
-  readonly historyDigest: Scalars['Sha256']['output'];
+  historyDigest: Scalars['Sha256']['output'];
   /** The digest of the file. */
-  readonly sha256: Scalars['Sha256']['output'];
+  sha256: Scalars['Sha256']['output'];
   /** The size of the file. */
-  readonly sizeBytes: Scalars['BigInt']['output'];
+  sizeBytes: Scalars['BigInt']['output'];
 };
 
 /** Narrows a list of states. */
 export type StateArchiveFilter = {
   /** Only states whose label starts with this text; case-sensitive, without wildcards. */
-  readonly namePrefix?: InputMaybe<Scalars['String']['input']>;
+  namePrefix?: InputMaybe<Scalars['String']['input']>;
 };
 
 /** How an import placed its history. */
@@ -383,112 +396,115 @@ export type StateArchiveImportOutcome =
 
 /** What an import did: counts, and everything worth knowing that did not stop it. */
 export type StateArchiveImportReport = {
+  __typename?: 'StateArchiveImportReport';
   /** Whether this was a dry run, which writes nothing. */
-  readonly dryRun: Scalars['Boolean']['output'];
+  dryRun: Scalars['Boolean']['output'];
   /** Audit events restored. */
-  readonly eventCount: Scalars['Int']['output'];
+  eventCount: Scalars['Int']['output'];
   /** The digest of the history as restored: the archive's own, unless raw states were normalised. */
-  readonly historyDigest: Scalars['Sha256']['output'];
+  historyDigest: Scalars['Sha256']['output'];
   /** The label restored under; for an archived copy, the name Kilolock gives archived states. */
-  readonly name: Scalars['String']['output'];
+  name: Scalars['String']['output'];
   /** Raw states that PostgreSQL's jsonb writes differently than the archive does; their contents are unchanged. */
-  readonly normalisedVersionCount: Scalars['Int']['output'];
+  normalisedVersionCount: Scalars['Int']['output'];
   /** How the history was placed. */
-  readonly outcome: StateArchiveImportOutcome;
+  outcome: StateArchiveImportOutcome;
   /** Outputs restored, over all versions. */
-  readonly outputCount: Scalars['Int']['output'];
+  outputCount: Scalars['Int']['output'];
   /** Bytes of raw state in the archive. */
-  readonly rawBytes: Scalars['BigInt']['output'];
+  rawBytes: Scalars['BigInt']['output'];
   /** Versions of the history that was replaced; 0 when none was. */
-  readonly replacedVersionCount: Scalars['Int']['output'];
+  replacedVersionCount: Scalars['Int']['output'];
   /** Resource lifecycle spans restored. */
-  readonly resourceSpanCount: Scalars['Int']['output'];
+  resourceSpanCount: Scalars['Int']['output'];
   /** Whether the spans were derived from the raw states, because the archive carries none, or ones that disagree with them. */
-  readonly resourceSpansDerived: Scalars['Boolean']['output'];
+  resourceSpansDerived: Scalars['Boolean']['output'];
   /** The label the archive was taken from. */
-  readonly sourceName: Scalars['String']['output'];
+  sourceName: Scalars['String']['output'];
   /** The id of the state the archive was taken from. */
-  readonly sourceStateId: Scalars['ID']['output'];
+  sourceStateId: Scalars['ID']['output'];
   /** Tags restored. */
-  readonly tagCount: Scalars['Int']['output'];
+  tagCount: Scalars['Int']['output'];
   /** Versions restored. */
-  readonly versionCount: Scalars['Int']['output'];
+  versionCount: Scalars['Int']['output'];
   /** What is worth knowing, in order of serial. */
-  readonly warnings: ReadonlyArray<StateArchiveWarning>;
+  warnings: Array<StateArchiveWarning>;
 };
 
 /** What an archive of this history would say about itself: a preview of an export, without taking one. */
 export type StateArchiveManifest = {
+  __typename?: 'StateArchiveManifest';
   /** The format and major version, "kilolock-state-archive/v1". */
-  readonly archiveFormat: Scalars['String']['output'];
+  archiveFormat: Scalars['String']['output'];
   /** The serial of the current version. */
-  readonly currentSerial: Scalars['BigInt']['output'];
+  currentSerial: Scalars['BigInt']['output'];
   /** The id of the current version. */
-  readonly currentVersionId: Scalars['ID']['output'];
+  currentVersionId: Scalars['ID']['output'];
   /** The number of audit events that travel with the history; lock, export and download events stay behind. */
-  readonly eventCount: Scalars['Int']['output'];
+  eventCount: Scalars['Int']['output'];
   /** When the oldest version was created. */
-  readonly firstCreatedAt: Scalars['DateTime']['output'];
+  firstCreatedAt: Scalars['DateTime']['output'];
   /** The lowest serial. */
-  readonly firstSerial: Scalars['BigInt']['output'];
+  firstSerial: Scalars['BigInt']['output'];
   /** The digest of the whole history, the same in every backend that holds that history. */
-  readonly historyDigest: Scalars['Sha256']['output'];
+  historyDigest: Scalars['Sha256']['output'];
   /** When the newest version was created. */
-  readonly lastCreatedAt: Scalars['DateTime']['output'];
+  lastCreatedAt: Scalars['DateTime']['output'];
   /** The highest serial, which is not always the current one. */
-  readonly lastSerial: Scalars['BigInt']['output'];
+  lastSerial: Scalars['BigInt']['output'];
   /** The state's lineage; null if no document ever named one. */
-  readonly lineage: Maybe<Scalars['ID']['output']>;
+  lineage: Maybe<Scalars['ID']['output']>;
   /** The state's label. */
-  readonly name: Scalars['String']['output'];
+  name: Scalars['String']['output'];
   /** The total size of the raw states in bytes, uncompressed. */
-  readonly rawBytes: Scalars['BigInt']['output'];
+  rawBytes: Scalars['BigInt']['output'];
   /** The number of resource lifecycle spans. */
-  readonly resourceSpanCount: Scalars['Int']['output'];
+  resourceSpanCount: Scalars['Int']['output'];
   /** The distinct sources of the versions, sorted. */
-  readonly sources: ReadonlyArray<Scalars['String']['output']>;
+  sources: Array<Scalars['String']['output']>;
   /** The number of tags. */
-  readonly tagCount: Scalars['Int']['output'];
+  tagCount: Scalars['Int']['output'];
   /** The distinct Terraform versions recorded for the versions, sorted. */
-  readonly terraformVersions: ReadonlyArray<Scalars['String']['output']>;
+  terraformVersions: Array<Scalars['String']['output']>;
   /** The number of versions. */
-  readonly versionCount: Scalars['Int']['output'];
+  versionCount: Scalars['Int']['output'];
 };
 
 /** An export or import: what was requested, how far along it is, and what came of it. */
 export type StateArchiveOperation = {
+  __typename?: 'StateArchiveOperation';
   /** Who requested it, as named by their credential. */
-  readonly actor: Scalars['String']['output'];
+  actor: Scalars['String']['output'];
   /** The archive that an export produced, or that an import was given. */
-  readonly archive: Maybe<StateArchiveFile>;
+  archive: Maybe<StateArchiveFile>;
   /** When it was requested. */
-  readonly createdAt: Scalars['DateTime']['output'];
+  createdAt: Scalars['DateTime']['output'];
   /** Why it failed. */
-  readonly error: Maybe<StateArchiveUserError>;
+  error: Maybe<StateArchiveUserError>;
   /** When the archive stops being available; null for an import. */
-  readonly expiresAt: Maybe<Scalars['DateTime']['output']>;
+  expiresAt: Maybe<Scalars['DateTime']['output']>;
   /** When it ended. */
-  readonly finishedAt: Maybe<Scalars['DateTime']['output']>;
+  finishedAt: Maybe<Scalars['DateTime']['output']>;
   /** The operation's id. */
-  readonly id: Scalars['ID']['output'];
+  id: Scalars['ID']['output'];
   /** Export or import. */
-  readonly kind: StateArchiveOperationKind;
+  kind: StateArchiveOperationKind;
   /** The label of the exported state, or the one to restore under, whether or not there is such a state. */
-  readonly name: Scalars['String']['output'];
+  name: Scalars['String']['output'];
   /** How far along it is. */
-  readonly progress: StateArchiveOperationProgress;
+  progress: StateArchiveOperationProgress;
   /** The export taken of the history that this import replaced. */
-  readonly replaced: Maybe<StateArchiveOperation>;
+  replaced: Maybe<StateArchiveOperation>;
   /** What an import did, or would have done in a dry run. Null also where a later release recorded what this one cannot tell. */
-  readonly report: Maybe<StateArchiveImportReport>;
+  report: Maybe<StateArchiveImportReport>;
   /** When work began. */
-  readonly startedAt: Maybe<Scalars['DateTime']['output']>;
+  startedAt: Maybe<Scalars['DateTime']['output']>;
   /** The exported or restored state. Null while there is none, or when the caller may not see it. */
-  readonly stateArchive: Maybe<StateArchive>;
+  stateArchive: Maybe<StateArchive>;
   /** Its status. */
-  readonly status: StateArchiveOperationStatus;
+  status: StateArchiveOperationStatus;
   /** For an import that succeeded: which version became which, by serial. */
-  readonly versionMapping: Maybe<StateArchiveVersionMappingConnection>;
+  versionMapping: Maybe<StateArchiveVersionMappingConnection>;
 };
 
 
@@ -500,37 +516,39 @@ export type StateArchiveOperationVersionMappingArgs = {
 
 /** A page of operations. */
 export type StateArchiveOperationConnection = {
+  __typename?: 'StateArchiveOperationConnection';
   /** The items, with their cursors. */
-  readonly edges: ReadonlyArray<StateArchiveOperationEdge>;
+  edges: Array<StateArchiveOperationEdge>;
   /** The items. */
-  readonly nodes: ReadonlyArray<StateArchiveOperation>;
+  nodes: Array<StateArchiveOperation>;
   /** Where the page ends. */
-  readonly pageInfo: PageInfo;
+  pageInfo: PageInfo;
 };
 
 /** An operation in a page. */
 export type StateArchiveOperationEdge = {
+  __typename?: 'StateArchiveOperationEdge';
   /** Where the item stands in the list. */
-  readonly cursor: Scalars['String']['output'];
+  cursor: Scalars['String']['output'];
   /** The item. */
-  readonly node: StateArchiveOperation;
+  node: StateArchiveOperation;
 };
 
 /** Narrows a list of exports and imports. Operations must match every field that is given. */
 export type StateArchiveOperationFilter = {
   /** Only operations requested by this actor, spelled exactly as in `actor`. */
-  readonly actor?: InputMaybe<Scalars['String']['input']>;
+  actor?: InputMaybe<Scalars['String']['input']>;
   /** Only exports, or only imports. */
-  readonly kind?: InputMaybe<StateArchiveOperationKind>;
+  kind?: InputMaybe<StateArchiveOperationKind>;
   /**
    * Only operations whose label starts with this text; case-sensitive, without wildcards. An import's label is the one it
    * restores under.
    */
-  readonly namePrefix?: InputMaybe<Scalars['String']['input']>;
+  namePrefix?: InputMaybe<Scalars['String']['input']>;
   /** Only operations requested at this time or later. */
-  readonly since?: InputMaybe<Scalars['DateTime']['input']>;
+  since?: InputMaybe<Scalars['DateTime']['input']>;
   /** Only operations with one of these statuses. */
-  readonly status?: InputMaybe<ReadonlyArray<StateArchiveOperationStatus>>;
+  status?: InputMaybe<Array<StateArchiveOperationStatus>>;
 };
 
 /** What an operation does. */
@@ -542,14 +560,15 @@ export type StateArchiveOperationKind =
 
 /** How far along an operation is, in versions and in bytes of raw state. Totals are null until known. */
 export type StateArchiveOperationProgress = {
+  __typename?: 'StateArchiveOperationProgress';
   /** Bytes of raw state done. */
-  readonly bytesDone: Scalars['BigInt']['output'];
+  bytesDone: Scalars['BigInt']['output'];
   /** Bytes of raw state in total. */
-  readonly bytesTotal: Maybe<Scalars['BigInt']['output']>;
+  bytesTotal: Maybe<Scalars['BigInt']['output']>;
   /** Versions done. */
-  readonly versionsDone: Scalars['Int']['output'];
+  versionsDone: Scalars['Int']['output'];
   /** Versions in total. */
-  readonly versionsTotal: Maybe<Scalars['Int']['output']>;
+  versionsTotal: Maybe<Scalars['Int']['output']>;
 };
 
 /** The status of an operation. */
@@ -569,132 +588,142 @@ export type StateArchiveOperationStatus =
 
 /** What another service needs to know about a state's archives, in one read. */
 export type StateArchiveStatus = {
+  __typename?: 'StateArchiveStatus';
   /** Whether an export would find at least one version. */
-  readonly exportable: Scalars['Boolean']['output'];
+  exportable: Scalars['Boolean']['output'];
   /** The most recent export that succeeded. */
-  readonly lastExport: Maybe<StateArchiveOperation>;
+  lastExport: Maybe<StateArchiveOperation>;
   /** The most recent import that succeeded: it created this state, or replaced its history. */
-  readonly lastImport: Maybe<StateArchiveOperation>;
+  lastImport: Maybe<StateArchiveOperation>;
   /** Who holds the oldest lock on the state; null when it is not locked. A lock does not prevent an export. */
-  readonly lockedBy: Maybe<Scalars['String']['output']>;
+  lockedBy: Maybe<Scalars['String']['output']>;
   /** How many versions the history holds. */
-  readonly versionCount: Maybe<Scalars['Int']['output']>;
+  versionCount: Maybe<Scalars['Int']['output']>;
 };
 
 /** A name for a version. */
 export type StateArchiveTag = {
+  __typename?: 'StateArchiveTag';
   /** Who set it. */
-  readonly actor: Scalars['String']['output'];
+  actor: Scalars['String']['output'];
   /** When it was first set. */
-  readonly createdAt: Maybe<Scalars['DateTime']['output']>;
+  createdAt: Maybe<Scalars['DateTime']['output']>;
   /** What it is for; null and "" are distinct. */
-  readonly description: Maybe<Scalars['String']['output']>;
+  description: Maybe<Scalars['String']['output']>;
   /** The tag, case-sensitive. */
-  readonly name: Scalars['String']['output'];
+  name: Scalars['String']['output'];
   /** The serial of the version it names. */
-  readonly serial: Scalars['BigInt']['output'];
+  serial: Scalars['BigInt']['output'];
   /** When it was last moved. */
-  readonly updatedAt: Maybe<Scalars['DateTime']['output']>;
+  updatedAt: Maybe<Scalars['DateTime']['output']>;
 };
 
 /** A problem for the caller to fix, or why an operation failed. */
 export type StateArchiveUserError = {
+  __typename?: 'StateArchiveUserError';
   /** A stable code. */
-  readonly code: StateArchiveErrorCode;
+  code: StateArchiveErrorCode;
   /** What happened, where, and what to do about it. */
-  readonly message: Scalars['String']['output'];
+  message: Scalars['String']['output'];
   /** The input field it concerns, from `input` down; null when it concerns none. */
-  readonly path: Maybe<ReadonlyArray<Scalars['String']['output']>>;
+  path: Maybe<Array<Scalars['String']['output']>>;
 };
 
 /** One version of a state. */
 export type StateArchiveVersion = {
+  __typename?: 'StateArchiveVersion';
   /** What changed since the previous version, by serial. */
-  readonly changes: Maybe<StateArchiveChanges>;
+  changes: Maybe<StateArchiveChanges>;
   /** When it was written. */
-  readonly createdAt: Maybe<Scalars['DateTime']['output']>;
+  createdAt: Maybe<Scalars['DateTime']['output']>;
   /** Who wrote it, according to the writer; null and "" are distinct. */
-  readonly createdBy: Maybe<Scalars['String']['output']>;
+  createdBy: Maybe<Scalars['String']['output']>;
   /** The version's id in Kilolock. */
-  readonly id: Scalars['ID']['output'];
+  id: Scalars['ID']['output'];
   /** Whether this is the current version of the state. */
-  readonly isCurrent: Scalars['Boolean']['output'];
+  isCurrent: Scalars['Boolean']['output'];
   /** The names of the outputs, sorted. Their values may be secret and are not shown. */
-  readonly outputNames: Maybe<ReadonlyArray<Scalars['String']['output']>>;
+  outputNames: Maybe<Array<Scalars['String']['output']>>;
   /** The raw state document, secrets included. */
-  readonly rawState: Maybe<Scalars['String']['output']>;
+  rawState: Maybe<Scalars['String']['output']>;
   /** The number of resource instances in this version. */
-  readonly resourceCount: Maybe<Scalars['Int']['output']>;
+  resourceCount: Maybe<Scalars['Int']['output']>;
   /** The version's serial. */
-  readonly serial: Scalars['BigInt']['output'];
+  serial: Scalars['BigInt']['output'];
   /** The digest of the raw state's bytes. */
-  readonly sha256: Maybe<Scalars['Sha256']['output']>;
+  sha256: Maybe<Scalars['Sha256']['output']>;
   /** The size of the raw state in bytes, as Kilolock serves it. */
-  readonly sizeBytes: Maybe<Scalars['BigInt']['output']>;
+  sizeBytes: Maybe<Scalars['BigInt']['output']>;
   /** How it was written, such as "http_backend" or "apply"; free text. */
-  readonly source: Scalars['String']['output'];
+  source: Scalars['String']['output'];
   /** The tags on this version, in order of name. */
-  readonly tags: Maybe<ReadonlyArray<StateArchiveTag>>;
+  tags: Maybe<Array<StateArchiveTag>>;
   /** The Terraform version recorded with it; null and "" are distinct. */
-  readonly terraformVersion: Maybe<Scalars['String']['output']>;
+  terraformVersion: Maybe<Scalars['String']['output']>;
 };
 
 /** A page of versions. */
 export type StateArchiveVersionConnection = {
+  __typename?: 'StateArchiveVersionConnection';
   /** The items, with their cursors. */
-  readonly edges: ReadonlyArray<StateArchiveVersionEdge>;
+  edges: Array<StateArchiveVersionEdge>;
   /** The items. */
-  readonly nodes: ReadonlyArray<StateArchiveVersion>;
+  nodes: Array<StateArchiveVersion>;
   /** Where the page ends. */
-  readonly pageInfo: PageInfo;
+  pageInfo: PageInfo;
   /** How many there are in all. */
-  readonly totalCount: Scalars['Int']['output'];
+  totalCount: Scalars['Int']['output'];
 };
 
 /** A version in a page. */
 export type StateArchiveVersionEdge = {
+  __typename?: 'StateArchiveVersionEdge';
   /** Where the item stands in the list. */
-  readonly cursor: Scalars['String']['output'];
+  cursor: Scalars['String']['output'];
   /** The item. */
-  readonly node: StateArchiveVersion;
+  node: StateArchiveVersion;
 };
 
 /** A version in the archive and the version it became. */
 export type StateArchiveVersionMapping = {
+  __typename?: 'StateArchiveVersionMapping';
   /** The serial, the same on both sides. */
-  readonly serial: Scalars['BigInt']['output'];
+  serial: Scalars['BigInt']['output'];
   /** The version's id where the archive was exported. */
-  readonly sourceVersionId: Scalars['ID']['output'];
+  sourceVersionId: Scalars['ID']['output'];
   /** The version's id in the restored state. */
-  readonly versionId: Scalars['ID']['output'];
+  versionId: Scalars['ID']['output'];
 };
 
 /** A page of version mappings. */
 export type StateArchiveVersionMappingConnection = {
+  __typename?: 'StateArchiveVersionMappingConnection';
   /** The items, with their cursors. */
-  readonly edges: ReadonlyArray<StateArchiveVersionMappingEdge>;
+  edges: Array<StateArchiveVersionMappingEdge>;
   /** The items. */
-  readonly nodes: ReadonlyArray<StateArchiveVersionMapping>;
+  nodes: Array<StateArchiveVersionMapping>;
   /** Where the page ends. */
-  readonly pageInfo: PageInfo;
+  pageInfo: PageInfo;
 };
 
 /** A version mapping in a page. */
 export type StateArchiveVersionMappingEdge = {
+  __typename?: 'StateArchiveVersionMappingEdge';
   /** Where the item stands in the list. */
-  readonly cursor: Scalars['String']['output'];
+  cursor: Scalars['String']['output'];
   /** The item. */
-  readonly node: StateArchiveVersionMapping;
+  node: StateArchiveVersionMapping;
 };
 
 /** Something worth knowing that did not stop an import. */
 export type StateArchiveWarning = {
+  __typename?: 'StateArchiveWarning';
   /** A stable code; null for one recorded by a later release. */
-  readonly code: Maybe<StateArchiveWarningCode>;
+  code: Maybe<StateArchiveWarningCode>;
   /** What was found, and what it means. */
-  readonly message: Scalars['String']['output'];
+  message: Scalars['String']['output'];
   /** The serial of the version it was found in; null when it concerns the whole archive. */
-  readonly serial: Maybe<Scalars['BigInt']['output']>;
+  serial: Maybe<Scalars['BigInt']['output']>;
 };
 
 /** The stable codes of warnings. */
@@ -734,11 +763,11 @@ export type StateLifecycleStatus =
 /** The workspace and environment that a label is looked up in. */
 export type StateScopeInput = {
   /** The environment's public id, such as "env_7b8c9d0e1f2a". */
-  readonly environmentId: Scalars['ID']['input'];
+  environmentId: Scalars['ID']['input'];
   /** Why support enters an environment other than its own: required in that case, and recorded. */
-  readonly reason?: InputMaybe<Scalars['String']['input']>;
+  reason?: InputMaybe<Scalars['String']['input']>;
   /** The workspace's public id, such as "ws_3f9a1c2b4d5e". */
-  readonly workspaceId: Scalars['ID']['input'];
+  workspaceId: Scalars['ID']['input'];
 };
 
 
@@ -849,12 +878,12 @@ export type ResolversTypes = {
   ExportStateArchiveInput: ExportStateArchiveInput;
   String: ResolverTypeWrapper<Scalars['String']['output']>;
   Int: ResolverTypeWrapper<Scalars['Int']['output']>;
-  ExportStateArchivePayload: ResolverTypeWrapper<Omit<ExportStateArchivePayload, 'operation'> & { operation?: Maybe<ResolversTypes['StateArchiveOperation']> }>;
+  ExportStateArchivePayload: ResolverTypeWrapper<Omit<ExportStateArchivePayload, 'operation' | 'userErrors'> & { operation?: Maybe<ResolversTypes['StateArchiveOperation']>, userErrors: Array<ResolversTypes['StateArchiveUserError']> }>;
   ImportStateArchiveInput: ImportStateArchiveInput;
   Boolean: ResolverTypeWrapper<Scalars['Boolean']['output']>;
-  ImportStateArchivePayload: ResolverTypeWrapper<Omit<ImportStateArchivePayload, 'operation'> & { operation?: Maybe<ResolversTypes['StateArchiveOperation']> }>;
+  ImportStateArchivePayload: ResolverTypeWrapper<Omit<ImportStateArchivePayload, 'operation' | 'userErrors'> & { operation?: Maybe<ResolversTypes['StateArchiveOperation']>, userErrors: Array<ResolversTypes['StateArchiveUserError']> }>;
   ImportStateSnapshotInput: ImportStateSnapshotInput;
-  ImportStateSnapshotPayload: ResolverTypeWrapper<Omit<ImportStateSnapshotPayload, 'stateArchive' | 'version'> & { stateArchive?: Maybe<ResolversTypes['StateArchive']>, version?: Maybe<ResolversTypes['StateArchiveVersion']> }>;
+  ImportStateSnapshotPayload: ResolverTypeWrapper<Omit<ImportStateSnapshotPayload, 'stateArchive' | 'userErrors' | 'version'> & { stateArchive?: Maybe<ResolversTypes['StateArchive']>, userErrors: Array<ResolversTypes['StateArchiveUserError']>, version?: Maybe<ResolversTypes['StateArchiveVersion']> }>;
   Mutation: ResolverTypeWrapper<Record<PropertyKey, never>>;
   PageInfo: ResolverTypeWrapper<PageInfo>;
   Query: ResolverTypeWrapper<Record<PropertyKey, never>>;
@@ -864,26 +893,26 @@ export type ResolversTypes = {
   StateArchive: ResolverTypeWrapper<StateArchiveParent>;
   StateArchiveChanges: ResolverTypeWrapper<VersionContents>;
   StateArchiveConflictPolicy: StateArchiveConflictPolicy;
-  StateArchiveConnection: ResolverTypeWrapper<Omit<StateArchiveConnection, 'edges' | 'nodes'> & { edges: ReadonlyArray<ResolversTypes['StateArchiveEdge']>, nodes: ReadonlyArray<ResolversTypes['StateArchive']> }>;
+  StateArchiveConnection: ResolverTypeWrapper<Omit<StateArchiveConnection, 'edges' | 'nodes'> & { edges: Array<ResolversTypes['StateArchiveEdge']>, nodes: Array<ResolversTypes['StateArchive']> }>;
   StateArchiveEdge: ResolverTypeWrapper<Omit<StateArchiveEdge, 'node'> & { node: ResolversTypes['StateArchive'] }>;
   StateArchiveErrorCode: StateArchiveErrorCode;
   StateArchiveFile: ResolverTypeWrapper<FileParent>;
   StateArchiveFilter: StateArchiveFilter;
   StateArchiveImportOutcome: StateArchiveImportOutcome;
   StateArchiveImportReport: ResolverTypeWrapper<RestoreReport>;
-  StateArchiveManifest: ResolverTypeWrapper<StateArchiveManifest>;
+  StateArchiveManifest: ResolverTypeWrapper<ManifestParent>;
   StateArchiveOperation: ResolverTypeWrapper<OperationParent>;
-  StateArchiveOperationConnection: ResolverTypeWrapper<Omit<StateArchiveOperationConnection, 'edges' | 'nodes'> & { edges: ReadonlyArray<ResolversTypes['StateArchiveOperationEdge']>, nodes: ReadonlyArray<ResolversTypes['StateArchiveOperation']> }>;
+  StateArchiveOperationConnection: ResolverTypeWrapper<Omit<StateArchiveOperationConnection, 'edges' | 'nodes'> & { edges: Array<ResolversTypes['StateArchiveOperationEdge']>, nodes: Array<ResolversTypes['StateArchiveOperation']> }>;
   StateArchiveOperationEdge: ResolverTypeWrapper<Omit<StateArchiveOperationEdge, 'node'> & { node: ResolversTypes['StateArchiveOperation'] }>;
   StateArchiveOperationFilter: StateArchiveOperationFilter;
   StateArchiveOperationKind: StateArchiveOperationKind;
-  StateArchiveOperationProgress: ResolverTypeWrapper<StateArchiveOperationProgress>;
+  StateArchiveOperationProgress: ResolverTypeWrapper<ProgressParent>;
   StateArchiveOperationStatus: StateArchiveOperationStatus;
   StateArchiveStatus: ResolverTypeWrapper<StateArchiveParent>;
   StateArchiveTag: ResolverTypeWrapper<TagParent>;
-  StateArchiveUserError: ResolverTypeWrapper<StateArchiveUserError>;
+  StateArchiveUserError: ResolverTypeWrapper<UserError>;
   StateArchiveVersion: ResolverTypeWrapper<VersionParent>;
-  StateArchiveVersionConnection: ResolverTypeWrapper<Omit<StateArchiveVersionConnection, 'edges' | 'nodes'> & { edges: ReadonlyArray<ResolversTypes['StateArchiveVersionEdge']>, nodes: ReadonlyArray<ResolversTypes['StateArchiveVersion']> }>;
+  StateArchiveVersionConnection: ResolverTypeWrapper<Omit<StateArchiveVersionConnection, 'edges' | 'nodes'> & { edges: Array<ResolversTypes['StateArchiveVersionEdge']>, nodes: Array<ResolversTypes['StateArchiveVersion']> }>;
   StateArchiveVersionEdge: ResolverTypeWrapper<Omit<StateArchiveVersionEdge, 'node'> & { node: ResolversTypes['StateArchiveVersion'] }>;
   StateArchiveVersionMapping: ResolverTypeWrapper<StateArchiveVersionMapping>;
   StateArchiveVersionMappingConnection: ResolverTypeWrapper<StateArchiveVersionMappingConnection>;
@@ -902,12 +931,12 @@ export type ResolversParentTypes = {
   ExportStateArchiveInput: ExportStateArchiveInput;
   String: Scalars['String']['output'];
   Int: Scalars['Int']['output'];
-  ExportStateArchivePayload: Omit<ExportStateArchivePayload, 'operation'> & { operation?: Maybe<ResolversParentTypes['StateArchiveOperation']> };
+  ExportStateArchivePayload: Omit<ExportStateArchivePayload, 'operation' | 'userErrors'> & { operation?: Maybe<ResolversParentTypes['StateArchiveOperation']>, userErrors: Array<ResolversParentTypes['StateArchiveUserError']> };
   ImportStateArchiveInput: ImportStateArchiveInput;
   Boolean: Scalars['Boolean']['output'];
-  ImportStateArchivePayload: Omit<ImportStateArchivePayload, 'operation'> & { operation?: Maybe<ResolversParentTypes['StateArchiveOperation']> };
+  ImportStateArchivePayload: Omit<ImportStateArchivePayload, 'operation' | 'userErrors'> & { operation?: Maybe<ResolversParentTypes['StateArchiveOperation']>, userErrors: Array<ResolversParentTypes['StateArchiveUserError']> };
   ImportStateSnapshotInput: ImportStateSnapshotInput;
-  ImportStateSnapshotPayload: Omit<ImportStateSnapshotPayload, 'stateArchive' | 'version'> & { stateArchive?: Maybe<ResolversParentTypes['StateArchive']>, version?: Maybe<ResolversParentTypes['StateArchiveVersion']> };
+  ImportStateSnapshotPayload: Omit<ImportStateSnapshotPayload, 'stateArchive' | 'userErrors' | 'version'> & { stateArchive?: Maybe<ResolversParentTypes['StateArchive']>, userErrors: Array<ResolversParentTypes['StateArchiveUserError']>, version?: Maybe<ResolversParentTypes['StateArchiveVersion']> };
   Mutation: Record<PropertyKey, never>;
   PageInfo: PageInfo;
   Query: Record<PropertyKey, never>;
@@ -916,22 +945,22 @@ export type ResolversParentTypes = {
   State: StateParent;
   StateArchive: StateArchiveParent;
   StateArchiveChanges: VersionContents;
-  StateArchiveConnection: Omit<StateArchiveConnection, 'edges' | 'nodes'> & { edges: ReadonlyArray<ResolversParentTypes['StateArchiveEdge']>, nodes: ReadonlyArray<ResolversParentTypes['StateArchive']> };
+  StateArchiveConnection: Omit<StateArchiveConnection, 'edges' | 'nodes'> & { edges: Array<ResolversParentTypes['StateArchiveEdge']>, nodes: Array<ResolversParentTypes['StateArchive']> };
   StateArchiveEdge: Omit<StateArchiveEdge, 'node'> & { node: ResolversParentTypes['StateArchive'] };
   StateArchiveFile: FileParent;
   StateArchiveFilter: StateArchiveFilter;
   StateArchiveImportReport: RestoreReport;
-  StateArchiveManifest: StateArchiveManifest;
+  StateArchiveManifest: ManifestParent;
   StateArchiveOperation: OperationParent;
-  StateArchiveOperationConnection: Omit<StateArchiveOperationConnection, 'edges' | 'nodes'> & { edges: ReadonlyArray<ResolversParentTypes['StateArchiveOperationEdge']>, nodes: ReadonlyArray<ResolversParentTypes['StateArchiveOperation']> };
+  StateArchiveOperationConnection: Omit<StateArchiveOperationConnection, 'edges' | 'nodes'> & { edges: Array<ResolversParentTypes['StateArchiveOperationEdge']>, nodes: Array<ResolversParentTypes['StateArchiveOperation']> };
   StateArchiveOperationEdge: Omit<StateArchiveOperationEdge, 'node'> & { node: ResolversParentTypes['StateArchiveOperation'] };
   StateArchiveOperationFilter: StateArchiveOperationFilter;
-  StateArchiveOperationProgress: StateArchiveOperationProgress;
+  StateArchiveOperationProgress: ProgressParent;
   StateArchiveStatus: StateArchiveParent;
   StateArchiveTag: TagParent;
-  StateArchiveUserError: StateArchiveUserError;
+  StateArchiveUserError: UserError;
   StateArchiveVersion: VersionParent;
-  StateArchiveVersionConnection: Omit<StateArchiveVersionConnection, 'edges' | 'nodes'> & { edges: ReadonlyArray<ResolversParentTypes['StateArchiveVersionEdge']>, nodes: ReadonlyArray<ResolversParentTypes['StateArchiveVersion']> };
+  StateArchiveVersionConnection: Omit<StateArchiveVersionConnection, 'edges' | 'nodes'> & { edges: Array<ResolversParentTypes['StateArchiveVersionEdge']>, nodes: Array<ResolversParentTypes['StateArchiveVersion']> };
   StateArchiveVersionEdge: Omit<StateArchiveVersionEdge, 'node'> & { node: ResolversParentTypes['StateArchiveVersion'] };
   StateArchiveVersionMapping: StateArchiveVersionMapping;
   StateArchiveVersionMappingConnection: StateArchiveVersionMappingConnection;
@@ -951,17 +980,17 @@ export interface DateTimeScalarConfig extends GraphQLScalarTypeConfig<ResolversT
 
 export type ExportStateArchivePayloadResolvers<ContextType = GraphqlContext, ParentType extends ResolversParentTypes['ExportStateArchivePayload'] = ResolversParentTypes['ExportStateArchivePayload']> = {
   operation?: Resolver<Maybe<ResolversTypes['StateArchiveOperation']>, ParentType, ContextType>;
-  userErrors?: Resolver<ReadonlyArray<ResolversTypes['StateArchiveUserError']>, ParentType, ContextType>;
+  userErrors?: Resolver<Array<ResolversTypes['StateArchiveUserError']>, ParentType, ContextType>;
 };
 
 export type ImportStateArchivePayloadResolvers<ContextType = GraphqlContext, ParentType extends ResolversParentTypes['ImportStateArchivePayload'] = ResolversParentTypes['ImportStateArchivePayload']> = {
   operation?: Resolver<Maybe<ResolversTypes['StateArchiveOperation']>, ParentType, ContextType>;
-  userErrors?: Resolver<ReadonlyArray<ResolversTypes['StateArchiveUserError']>, ParentType, ContextType>;
+  userErrors?: Resolver<Array<ResolversTypes['StateArchiveUserError']>, ParentType, ContextType>;
 };
 
 export type ImportStateSnapshotPayloadResolvers<ContextType = GraphqlContext, ParentType extends ResolversParentTypes['ImportStateSnapshotPayload'] = ResolversParentTypes['ImportStateSnapshotPayload']> = {
   stateArchive?: Resolver<Maybe<ResolversTypes['StateArchive']>, ParentType, ContextType>;
-  userErrors?: Resolver<ReadonlyArray<ResolversTypes['StateArchiveUserError']>, ParentType, ContextType>;
+  userErrors?: Resolver<Array<ResolversTypes['StateArchiveUserError']>, ParentType, ContextType>;
   version?: Resolver<Maybe<ResolversTypes['StateArchiveVersion']>, ParentType, ContextType>;
 };
 
@@ -1006,7 +1035,7 @@ export type StateArchiveResolvers<ContextType = GraphqlContext, ParentType exten
   name?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   operations?: Resolver<Maybe<ResolversTypes['StateArchiveOperationConnection']>, ParentType, ContextType, RequireFields<StateArchiveOperationsArgs, 'first'>>;
   status?: Resolver<ResolversTypes['StateArchiveStatus'], ParentType, ContextType>;
-  tags?: Resolver<Maybe<ReadonlyArray<ResolversTypes['StateArchiveTag']>>, ParentType, ContextType>;
+  tags?: Resolver<Maybe<Array<ResolversTypes['StateArchiveTag']>>, ParentType, ContextType>;
   updatedAt?: Resolver<Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
   version?: Resolver<Maybe<ResolversTypes['StateArchiveVersion']>, ParentType, ContextType, Partial<StateArchiveVersionArgs>>;
   versions?: Resolver<Maybe<ResolversTypes['StateArchiveVersionConnection']>, ParentType, ContextType, RequireFields<StateArchiveVersionsArgs, 'first'>>;
@@ -1020,8 +1049,8 @@ export type StateArchiveChangesResolvers<ContextType = GraphqlContext, ParentTyp
 };
 
 export type StateArchiveConnectionResolvers<ContextType = GraphqlContext, ParentType extends ResolversParentTypes['StateArchiveConnection'] = ResolversParentTypes['StateArchiveConnection']> = {
-  edges?: Resolver<ReadonlyArray<ResolversTypes['StateArchiveEdge']>, ParentType, ContextType>;
-  nodes?: Resolver<ReadonlyArray<ResolversTypes['StateArchive']>, ParentType, ContextType>;
+  edges?: Resolver<Array<ResolversTypes['StateArchiveEdge']>, ParentType, ContextType>;
+  nodes?: Resolver<Array<ResolversTypes['StateArchive']>, ParentType, ContextType>;
   pageInfo?: Resolver<ResolversTypes['PageInfo'], ParentType, ContextType>;
 };
 
@@ -1054,7 +1083,7 @@ export type StateArchiveImportReportResolvers<ContextType = GraphqlContext, Pare
   sourceStateId?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   tagCount?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
   versionCount?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
-  warnings?: Resolver<ReadonlyArray<ResolversTypes['StateArchiveWarning']>, ParentType, ContextType>;
+  warnings?: Resolver<Array<ResolversTypes['StateArchiveWarning']>, ParentType, ContextType>;
 };
 
 export type StateArchiveManifestResolvers<ContextType = GraphqlContext, ParentType extends ResolversParentTypes['StateArchiveManifest'] = ResolversParentTypes['StateArchiveManifest']> = {
@@ -1071,9 +1100,9 @@ export type StateArchiveManifestResolvers<ContextType = GraphqlContext, ParentTy
   name?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   rawBytes?: Resolver<ResolversTypes['BigInt'], ParentType, ContextType>;
   resourceSpanCount?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
-  sources?: Resolver<ReadonlyArray<ResolversTypes['String']>, ParentType, ContextType>;
+  sources?: Resolver<Array<ResolversTypes['String']>, ParentType, ContextType>;
   tagCount?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
-  terraformVersions?: Resolver<ReadonlyArray<ResolversTypes['String']>, ParentType, ContextType>;
+  terraformVersions?: Resolver<Array<ResolversTypes['String']>, ParentType, ContextType>;
   versionCount?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
 };
 
@@ -1098,8 +1127,8 @@ export type StateArchiveOperationResolvers<ContextType = GraphqlContext, ParentT
 };
 
 export type StateArchiveOperationConnectionResolvers<ContextType = GraphqlContext, ParentType extends ResolversParentTypes['StateArchiveOperationConnection'] = ResolversParentTypes['StateArchiveOperationConnection']> = {
-  edges?: Resolver<ReadonlyArray<ResolversTypes['StateArchiveOperationEdge']>, ParentType, ContextType>;
-  nodes?: Resolver<ReadonlyArray<ResolversTypes['StateArchiveOperation']>, ParentType, ContextType>;
+  edges?: Resolver<Array<ResolversTypes['StateArchiveOperationEdge']>, ParentType, ContextType>;
+  nodes?: Resolver<Array<ResolversTypes['StateArchiveOperation']>, ParentType, ContextType>;
   pageInfo?: Resolver<ResolversTypes['PageInfo'], ParentType, ContextType>;
 };
 
@@ -1135,7 +1164,7 @@ export type StateArchiveTagResolvers<ContextType = GraphqlContext, ParentType ex
 export type StateArchiveUserErrorResolvers<ContextType = GraphqlContext, ParentType extends ResolversParentTypes['StateArchiveUserError'] = ResolversParentTypes['StateArchiveUserError']> = {
   code?: Resolver<ResolversTypes['StateArchiveErrorCode'], ParentType, ContextType>;
   message?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
-  path?: Resolver<Maybe<ReadonlyArray<ResolversTypes['String']>>, ParentType, ContextType>;
+  path?: Resolver<Maybe<Array<ResolversTypes['String']>>, ParentType, ContextType>;
 };
 
 export type StateArchiveVersionResolvers<ContextType = GraphqlContext, ParentType extends ResolversParentTypes['StateArchiveVersion'] = ResolversParentTypes['StateArchiveVersion']> = {
@@ -1144,20 +1173,20 @@ export type StateArchiveVersionResolvers<ContextType = GraphqlContext, ParentTyp
   createdBy?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   isCurrent?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
-  outputNames?: Resolver<Maybe<ReadonlyArray<ResolversTypes['String']>>, ParentType, ContextType>;
+  outputNames?: Resolver<Maybe<Array<ResolversTypes['String']>>, ParentType, ContextType>;
   rawState?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
   resourceCount?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
   serial?: Resolver<ResolversTypes['BigInt'], ParentType, ContextType>;
   sha256?: Resolver<Maybe<ResolversTypes['Sha256']>, ParentType, ContextType>;
   sizeBytes?: Resolver<Maybe<ResolversTypes['BigInt']>, ParentType, ContextType>;
   source?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
-  tags?: Resolver<Maybe<ReadonlyArray<ResolversTypes['StateArchiveTag']>>, ParentType, ContextType>;
+  tags?: Resolver<Maybe<Array<ResolversTypes['StateArchiveTag']>>, ParentType, ContextType>;
   terraformVersion?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
 };
 
 export type StateArchiveVersionConnectionResolvers<ContextType = GraphqlContext, ParentType extends ResolversParentTypes['StateArchiveVersionConnection'] = ResolversParentTypes['StateArchiveVersionConnection']> = {
-  edges?: Resolver<ReadonlyArray<ResolversTypes['StateArchiveVersionEdge']>, ParentType, ContextType>;
-  nodes?: Resolver<ReadonlyArray<ResolversTypes['StateArchiveVersion']>, ParentType, ContextType>;
+  edges?: Resolver<Array<ResolversTypes['StateArchiveVersionEdge']>, ParentType, ContextType>;
+  nodes?: Resolver<Array<ResolversTypes['StateArchiveVersion']>, ParentType, ContextType>;
   pageInfo?: Resolver<ResolversTypes['PageInfo'], ParentType, ContextType>;
   totalCount?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
 };
@@ -1174,8 +1203,8 @@ export type StateArchiveVersionMappingResolvers<ContextType = GraphqlContext, Pa
 };
 
 export type StateArchiveVersionMappingConnectionResolvers<ContextType = GraphqlContext, ParentType extends ResolversParentTypes['StateArchiveVersionMappingConnection'] = ResolversParentTypes['StateArchiveVersionMappingConnection']> = {
-  edges?: Resolver<ReadonlyArray<ResolversTypes['StateArchiveVersionMappingEdge']>, ParentType, ContextType>;
-  nodes?: Resolver<ReadonlyArray<ResolversTypes['StateArchiveVersionMapping']>, ParentType, ContextType>;
+  edges?: Resolver<Array<ResolversTypes['StateArchiveVersionMappingEdge']>, ParentType, ContextType>;
+  nodes?: Resolver<Array<ResolversTypes['StateArchiveVersionMapping']>, ParentType, ContextType>;
   pageInfo?: Resolver<ResolversTypes['PageInfo'], ParentType, ContextType>;
 };
 

@@ -1,25 +1,29 @@
+import type { KilolockDatabase } from '../database/connection.ts';
 import type { NamespaceSelector } from '../history/namespace.ts';
 import type { Caller } from '../history/states.ts';
+import type { ClaimedOperation } from './operation-lifecycle.ts';
 import type { ArchiveServices, CallerRequest } from './services.ts';
 import { RequestRefusedError } from './user-error.ts';
 
 /**
- * The caller with the rights the credential has now, when work begins that was asked for a while ago. A JWT's rights are
- * those it was signed with; one that has expired meanwhile was good when it asked.
+ * Who asked for an operation, with the rights the credential has now that work on it begins. A JWT's rights are those it was
+ * signed with; one that has expired meanwhile was good when it asked.
  *
+ * @param database the one that records the operation.
  * @throws RequestRefusedError FORBIDDEN when the token was revoked, or the workspace or the environment is no longer active.
  */
-export async function withCurrentRights(
+export async function currentCaller(
   { environments, readCredential }: Pick<ArchiveServices, 'environments' | 'readCredential'>,
-  request: CallerRequest,
+  { request, requestId, supportReason }: ClaimedOperation,
+  database: KilolockDatabase,
 ): Promise<CallerRequest> {
-  const { caller } = request;
-  const { token } = caller.principal;
-  const environment = await environments.open(selectorOf(caller));
+  const environment = await environments.open(request.environment);
   if (environment === null) throw withdrawn('The environment is no longer active.');
-  const principal = token === undefined ? caller.principal : await readCredential(token);
+  const { token } = request.principal;
+  const principal = token === undefined ? request.principal : await readCredential(token);
   if (principal === null) throw withdrawn('The credential is no longer active.');
-  return { ...request, caller: { ...caller, principal, namespace: environment.namespace } };
+  const { namespace } = environment;
+  return { caller: { principal, namespace, database, supportReason }, requestId };
 }
 
 /** How the caller's environment is named; the self-hosted one is named by nothing. */

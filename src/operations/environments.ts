@@ -48,6 +48,15 @@ export class Environments {
     return { namespace, database };
   }
 
+  /**
+   * The database that records the operations of an environment, or did when it was active and had none of its own.
+   *
+   * @throws as {@link open} does.
+   */
+  async databaseOf(selector: NamespaceSelector): Promise<KilolockDatabase> {
+    return (await this.open(selector))?.database ?? this.#control;
+  }
+
   /** Whatever is done there is put on record there, and every record names the tenant. */
   async #ensureTenant(database: KilolockDatabase, namespace: StateNamespace): Promise<void> {
     const tenants = this.#tenants.get(database) ?? new Set();

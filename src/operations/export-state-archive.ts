@@ -6,7 +6,7 @@ import { type ArchiveContents, type WrittenArchive, writeArchive } from '../arch
 import { present } from '../base/invariant.ts';
 import { trimEnd } from '../base/text.ts';
 import { utcTimeOf } from '../base/time.ts';
-import { type DatabaseSession, inTransaction } from '../database/connection.ts';
+import { type DatabaseSession, inTransaction, type KilolockDatabase } from '../database/connection.ts';
 import { openExportSource } from '../history/export-source.ts';
 import { recordDigests } from '../history/history.ts';
 import { HistoryInconsistentError } from '../history/inconsistent.ts';
@@ -14,26 +14,24 @@ import { findStatesById, findStatesByLabel, may, type StateRecord } from '../his
 import { RefusedDocumentError } from '../inspection/errors.ts';
 import type { Destination } from '../restore/destination.ts';
 import { archiveKeyOf } from './archive-keys.ts';
-import { withCurrentRights, withdrawn } from './current-caller.ts';
+import { currentCaller, withdrawn } from './current-caller.ts';
 import { insertOperation } from './operation-admission.ts';
-import { markSucceeded, type OperationEnd } from './operation-lifecycle.ts';
-import type { JobContext } from './operation-runner.ts';
-import { type ArchiveServices, auditDetails, type CallerRequest, TOOL } from './services.ts';
 import {
-  admitOperation,
-  type OperationOptions,
-  type StartedOperation,
-  startOperation,
-} from './start-operation.ts';
+  type Attempt,
+  type AttemptEnd,
+  type ClaimedOperation,
+  markSucceeded,
+} from './operation-lifecycle.ts';
+import type { JobContext, OperationWork } from './operation-worker.ts';
+import { type ArchiveServices, auditDetails, type CallerRequest, TOOL } from './services.ts';
+import { admitOperation, type OperationOptions, startOperation } from './start-operation.ts';
 import { insertStateEvent, stateUnlocked } from './state-events.ts';
 import { stateNotFound } from './user-error.ts';
-
-/** An export is tried once. */
-const ATTEMPT = 1;
 
 /**
  * Starts an export of the state the caller knows by `label`, or finds the one the idempotency key stands for.
  *
+ * @returns the operation's id.
  * @throws RequestRefusedError when the state is not visible to the caller, or the options cannot be used.
  */
 export async function exportStateArchive(
@@ -41,19 +39,18 @@ export async function exportStateArchive(
   request: CallerRequest,
   label: string,
   options: OperationOptions,
-): Promise<StartedOperation> {
+): Promise<string> {
   const db = request.caller.database.for('read');
   if (!may(request.caller, 'state.export')) throw stateNotFound();
   const state = (await findStatesByLabel(db, request.caller, [label])).get(label);
   if (state === undefined) throw stateNotFound();
   const admission = await admitOperation(services, request, 'EXPORT', options, { stateId: state.id });
-  if (!admission.isNew) return admission.started;
-  const id = randomUUID();
+  if (!admission.isNew) return admission.operationId;
   return startOperation(
     services,
     request,
     {
-      id,
+      id: randomUUID(),
       kind: 'EXPORT',
       label: state.label,
       stateName: state.name,
@@ -61,13 +58,29 @@ export async function exportStateArchive(
       archiveSha256: null,
       requestId: request.requestId,
       idempotency: admission.idempotency,
+      order: { kind: 'EXPORT' },
     },
     options,
-    {
-      job: (context) => runExport(services, request, id, state.id, context),
-      onEnd: (end) => removeUnless(services, id, end),
-    },
   );
+}
+
+/** The work of an export that was asked for. */
+export function exportWork(
+  services: ArchiveServices,
+  operation: ClaimedOperation,
+  database: KilolockDatabase,
+): OperationWork {
+  return {
+    async job(context) {
+      const request = await currentCaller(services, operation, database);
+      if (!may(request.caller, 'state.export'))
+        throw withdrawn('Your credential does not permit exports any more.');
+      const stateId = present(operation.stateId, 'an export is of a state');
+      const exported = await writeStateArchive(services, request, stateId, context);
+      await recordExport(services, request, context.attempt, exported);
+    },
+    onEnd: (attempt, end) => removeUncounted(services, attempt, end),
+  };
 }
 
 /**
@@ -79,6 +92,7 @@ export async function exportReplacedState(
   request: CallerRequest,
   stateId: string,
   { label, name }: Destination,
+  whole: Pick<JobContext, 'signal'>,
 ): Promise<{ readonly operationId: string; readonly historyDigest: string }> {
   const { database } = request.caller;
   const operation = {
@@ -90,42 +104,30 @@ export async function exportReplacedState(
     archiveSha256: null,
     requestId: request.requestId,
     idempotency: null,
+    order: null,
   } as const;
   await insertOperation(database.for('record'), request.caller, operation);
   let historyDigest = '';
-  await services.runner.runWithin(database, operation, {
+  const work: OperationWork = {
     job: async (context) => {
-      const exported = await writeStateArchive(services, request, operation.id, stateId, context);
+      const exported = await writeStateArchive(services, request, stateId, context);
       historyDigest = exported.written.historyDigest;
-      await recordExport(services, request, operation.id, exported);
+      await recordExport(services, request, context.attempt, exported);
     },
-    onEnd: (end) => removeUnless(services, operation.id, end),
-  });
+    onEnd: (attempt, end) => removeUncounted(services, attempt, end),
+  };
+  await services.worker.runPart(database, operation, work, whole);
   return { operationId: operation.id, historyDigest };
 }
 
-/** Removes the archive of an export that failed. One that may have succeeded keeps it: housekeeping asks its record later. */
-async function removeUnless(
+/** Removes the archive of an attempt that does not count. One that may count stays: housekeeping asks its record later. */
+async function removeUncounted(
   { store }: ArchiveServices,
-  operationId: string,
-  end: OperationEnd,
+  { id, attempt }: Attempt,
+  end: AttemptEnd,
 ): Promise<void> {
-  if (end === 'failed') await store.archives.remove(archiveKeyOf(operationId, ATTEMPT));
-}
-
-/** Both halves of an export, when it is still permitted. */
-async function runExport(
-  services: ArchiveServices,
-  request: CallerRequest,
-  operationId: string,
-  stateId: string,
-  context: JobContext,
-): Promise<void> {
-  const current = await withCurrentRights(services, request);
-  if (!may(current.caller, 'state.export'))
-    throw withdrawn('Your credential does not permit exports any more.');
-  const exported = await writeStateArchive(services, current, operationId, stateId, context);
-  await recordExport(services, current, operationId, exported);
+  if (end === 'succeeded' || end === 'undecided') return;
+  await store.archives.remove(archiveKeyOf(id, attempt));
 }
 
 /** An archive that was written, and the history in it. */
@@ -136,9 +138,8 @@ interface ExportedState extends Pick<ArchiveContents, 'state' | 'versions' | 'ta
 async function writeStateArchive(
   { store, scratch, inspector }: ArchiveServices,
   request: CallerRequest,
-  operationId: string,
   stateId: string,
-  { signal, report }: JobContext,
+  { attempt, signal, report }: JobContext,
 ): Promise<ExportedState> {
   const path = scratch.path();
   const write = async (session: DatabaseSession): Promise<ExportedState> => {
@@ -160,7 +161,7 @@ async function writeStateArchive(
     const exported = await inTransaction(request.caller.database, 'export', write, { signal });
     // Not before the transaction has ended: however slow the store is, no snapshot is held for it.
     await store.archives.put(
-      archiveKeyOf(operationId, ATTEMPT),
+      archiveKeyOf(attempt.id, attempt.attempt),
       { path, sha256: exported.written.sha256 },
       signal,
     );
@@ -183,7 +184,7 @@ function refuseUnrestorable(error: unknown): never {
 async function recordExport(
   { retentionSeconds }: ArchiveServices,
   request: CallerRequest,
-  operationId: string,
+  attempt: Attempt,
   { state, versions, tags, written }: ExportedState,
 ): Promise<void> {
   const { database, namespace, principal } = request.caller;
@@ -200,7 +201,7 @@ async function recordExport(
         outcome: 'succeeded',
         archive_format: ARCHIVE_FORMAT,
         archive_digest: written.sha256,
-        archive_id: operationId,
+        archive_id: attempt.id,
         history_digest: written.historyDigest,
         versions: versions.length,
         tags: tags.length,
@@ -209,14 +210,14 @@ async function recordExport(
         ...auditDetails(request),
       },
     });
-    await markSucceeded(db, operationId, {
+    await markSucceeded(db, attempt, {
       stateId: state.id,
       archive: {
         sha256: written.sha256,
         sizeBytes: written.sizeBytes,
         historyDigest: written.historyDigest,
         fileName: fileNameOf(state),
-        objectKey: archiveKeyOf(operationId, ATTEMPT),
+        objectKey: archiveKeyOf(attempt.id, attempt.attempt),
       },
       report: null,
       versions: versions.length,

@@ -2,26 +2,23 @@ import { randomUUID } from 'node:crypto';
 import { rm } from 'node:fs/promises';
 import { readArchiveFile } from '../archive/archive-file.ts';
 import type { ArchiveManifest } from '../archive/model.ts';
+import type { KilolockDatabase } from '../database/connection.ts';
 import { applyRestore } from '../restore/apply.ts';
 import { type Destination, destinationOf } from '../restore/destination.ts';
 import { type ConflictPolicy, findPlace } from '../restore/placement.ts';
 import { planRestore } from '../restore/plan.ts';
 import { readManifest } from '../restore/restore-request.ts';
 import type { LocalFile } from '../store/object-store.ts';
-import { withCurrentRights, withdrawn } from './current-caller.ts';
+import { currentCaller, withdrawn } from './current-caller.ts';
 import { NotPermittedError, refuseUncovered } from './destination-permission.ts';
 import { exportReplacedState } from './export-state-archive.ts';
 import type { Idempotency } from './idempotency.ts';
-import { markSucceeded, type Success } from './operation-lifecycle.ts';
-import type { JobContext } from './operation-runner.ts';
+import { type ClaimedOperation, markSucceeded, type Success } from './operation-lifecycle.ts';
+import type { OperationOrder } from './operation-request.ts';
+import type { JobContext, OperationWork } from './operation-worker.ts';
 import { type StoredUpload, storeUpload, withLocalUpload } from './received-uploads.ts';
 import { type ArchiveServices, auditDetails, type CallerRequest } from './services.ts';
-import {
-  admitOperation,
-  type OperationOptions,
-  type StartedOperation,
-  startOperation,
-} from './start-operation.ts';
+import { admitOperation, type OperationOptions, startOperation } from './start-operation.ts';
 import { RequestRefusedError } from './user-error.ts';
 
 /** What to restore, and under which name. */
@@ -43,6 +40,7 @@ export interface ReceivedFile extends LocalFile {
 /**
  * Starts a restore, or finds the one the idempotency key stands for. The file is removed before it returns.
  *
+ * @returns the operation's id.
  * @throws RequestRefusedError, RestoreRefusedError or ArchiveError when it is refused before there is an operation: not
  *   a row is written then.
  * @throws NotPermittedError when the caller's state patterns do not cover the destination.
@@ -52,7 +50,7 @@ export async function importStateArchive(
   request: CallerRequest,
   file: ReceivedFile,
   input: ImportRequest,
-): Promise<StartedOperation> {
+): Promise<string> {
   try {
     if (input.expectedSha256 !== null && input.expectedSha256 !== file.sha256) {
       throw new RequestRefusedError(
@@ -70,7 +68,7 @@ export async function importStateArchive(
       allowSharedLineage: input.allowSharedLineage,
       dryRun: input.dryRun,
     });
-    if (!admission.isNew) return admission.started;
+    if (!admission.isNew) return admission.operationId;
 
     const { state } = await manifestOf(file, services, request);
     const destination = destinationOf(request.caller.namespace, input.label ?? state.label);
@@ -84,26 +82,22 @@ export async function importStateArchive(
   }
 }
 
-/** What an import works with. */
-interface ImportWork {
-  readonly upload: StoredUpload;
-  readonly input: ImportRequest;
-  readonly destination: Destination;
-}
-
 /** Starts the operation; the upload is removed from the store when it has ended, or there is none. */
 async function startImport(
   services: ArchiveServices,
   request: CallerRequest,
-  work: ImportWork,
+  {
+    upload,
+    input,
+    destination,
+  }: { readonly upload: StoredUpload; readonly input: ImportRequest; readonly destination: Destination },
   idempotency: Idempotency | null,
-): Promise<StartedOperation> {
-  const { upload, input, destination } = work;
-  const removeUpload = () => services.store.uploads.remove(upload.key);
+): Promise<string> {
+  const { onConflict, allowSharedLineage, dryRun } = input;
   const id = randomUUID();
-  let isTakenOver = false;
+  let started: string | null = null;
   try {
-    const started = await startOperation(
+    started = await startOperation(
       services,
       request,
       {
@@ -115,21 +109,46 @@ async function startImport(
         archiveSha256: upload.sha256,
         requestId: request.requestId,
         idempotency,
+        order: {
+          kind: 'IMPORT',
+          upload,
+          label: destination.label,
+          onConflict,
+          allowSharedLineage,
+          dryRun,
+        },
       },
       input,
-      {
-        job: (context) =>
-          withLocalUpload(services, upload, context.signal, (path) =>
-            runImport(services, request, id, path, work, context),
-          ),
-        onEnd: removeUpload,
-      },
     );
-    isTakenOver = started.id === id;
     return started;
   } finally {
-    if (!isTakenOver) await removeUpload();
+    if (started !== id) await services.store.uploads.remove(upload.key);
   }
+}
+
+/** What an import is to do. */
+type ImportOrder = Extract<OperationOrder, { kind: 'IMPORT' }>;
+
+/** The work of an import that was asked for. */
+export function importWork(
+  services: ArchiveServices,
+  operation: ClaimedOperation,
+  order: ImportOrder,
+  database: KilolockDatabase,
+): OperationWork {
+  return {
+    async job(context) {
+      const request = await currentCaller(services, operation, database);
+      await withLocalUpload(services, order.upload, context.signal, (path) =>
+        runImport(services, request, path, order, context),
+      );
+    },
+    async onEnd(_attempt, end) {
+      // Otherwise it may be needed again.
+      if (end === 'succeeded' || end === 'failed' || end === 'cancelled')
+        await services.store.uploads.remove(order.upload.key);
+    },
+  };
 }
 
 /** What the file claims to be. Read within the request, and given up with it. */
@@ -151,17 +170,17 @@ async function manifestOf(
 
 async function runImport(
   services: ArchiveServices,
-  asked: CallerRequest,
-  id: string,
+  request: CallerRequest,
   archivePath: string,
-  { upload, input, destination }: ImportWork,
-  { signal, report }: JobContext,
+  { upload, label, onConflict, allowSharedLineage, dryRun }: ImportOrder,
+  context: JobContext,
 ): Promise<void> {
   const { limits, inspector } = services;
-  const request = await withCurrentRights(services, asked);
+  const { attempt, signal, report } = context;
   const { caller } = request;
+  const destination = destinationOf(caller.namespace, label);
   try {
-    refuseUncovered(caller, destination.label, input.onConflict.kind);
+    refuseUncovered(caller, destination.label, onConflict.kind);
   } catch (error) {
     throw error instanceof NotPermittedError ? withdrawn(error.message) : error;
   }
@@ -175,12 +194,12 @@ async function runImport(
       archivePath,
       limits,
       destination,
-      onConflict: input.onConflict,
-      allowSharedLineage: input.allowSharedLineage,
-      dryRun: input.dryRun,
+      onConflict,
+      allowSharedLineage,
+      dryRun,
       signal,
     },
-    input.dryRun ? noteProgress : () => {},
+    dryRun ? noteProgress : () => {},
   );
   const { archive } = plan;
   report({ versionsTotal: BigInt(archive.counts.versions), bytesTotal: archive.rawBytes });
@@ -199,19 +218,19 @@ async function runImport(
     retentionSeconds: null,
     replacedOperationId: null,
   };
-  if (input.dryRun) return markSucceeded(database.for('record'), id, success);
+  if (dryRun) return markSucceeded(database.for('record'), attempt, success);
   let replacedOperationId: string | null = null;
   await applyRestore(database, plan, {
-    operationId: id,
+    operationId: attempt.id,
     actor: caller.principal.actor,
     eventDetails: auditDetails(request),
     onProgress: noteProgress,
     archiveReplaced: async (replaced) => {
-      const kept = await exportReplacedState(services, request, replaced.id, destination);
+      const kept = await exportReplacedState(services, request, replaced.id, destination, context);
       replacedOperationId = kept.operationId;
       return kept.historyDigest;
     },
     beforeCommit: ({ db }) =>
-      markSucceeded(db, id, { ...success, stateId: plan.placement.stateId, replacedOperationId }),
+      markSucceeded(db, attempt, { ...success, stateId: plan.placement.stateId, replacedOperationId }),
   });
 }

@@ -2,7 +2,8 @@ import { type Kysely, type RawBuilder, type SqlBool, sql } from 'kysely';
 import type { Database, OperationKind } from '../database/types.ts';
 import type { Caller } from '../history/states.ts';
 import type { Idempotency } from './idempotency.ts';
-import { giveUpLapsed, hasLapsed, lease, now } from './operation-lifecycle.ts';
+import { isAtWork, now } from './operation-lifecycle.ts';
+import { type OperationOrder, writeRequest } from './operation-request.ts';
 
 /** What an operation is recorded with before it begins. */
 export interface NewOperation {
@@ -16,14 +17,17 @@ export interface NewOperation {
   readonly archiveSha256: string | null;
   readonly requestId: string;
   readonly idempotency: Idempotency | null;
+  /** What any worker is to do; null for a part of another operation, which whoever does that one does. */
+  readonly order: OperationOrder | null;
 }
 
 /** Records an operation as PENDING; false when the caller used the idempotency key before. */
 export async function insertOperation(
   db: Kysely<Database>,
-  { principal, namespace, supportReason }: Caller,
+  caller: Caller,
   operation: NewOperation,
 ): Promise<boolean> {
+  const { principal, namespace, supportReason } = caller;
   const inserted = await db
     .insertInto('state_archive.operation')
     .values({
@@ -43,7 +47,7 @@ export async function insertOperation(
       archive_sha256: operation.archiveSha256 === null ? null : Buffer.from(operation.archiveSha256, 'hex'),
       idempotency_key: operation.idempotency?.key ?? null,
       request_fingerprint: operation.idempotency?.fingerprint ?? null,
-      lease_until: lease,
+      request: operation.order === null ? null : writeRequest(caller, operation.order),
     })
     .onConflict((conflict) => conflict.doNothing())
     .returning('id')
@@ -66,13 +70,9 @@ export async function lockAdmission(
   await sql`select pg_advisory_xact_lock(${ADMISSION_LOCK}::int, hashtext(${key}))`.execute(db);
 }
 
-/** How many operations of a caller are pending or running in an environment; those that were given up are not. */
+/** How many operations of a caller are pending or running in an environment. */
 export function countAtWork(db: Kysely<Database>, caller: Caller): Promise<number> {
-  return countOwn(
-    db,
-    caller,
-    sql`operation.status in ('PENDING', 'RUNNING') and operation.lease_until >= ${now}`,
-  );
+  return countOwn(db, caller, isAtWork);
 }
 
 /** How many archives are kept that a caller exported in an environment. */
@@ -101,25 +101,20 @@ async function countOwn(
   return Number(count);
 }
 
-/**
- * The operation a caller's idempotency key stands for, and the fingerprint of the request it was first used with. One that
- * is given up, here at the latest, stands for nothing any more.
- */
+/** The operation a caller's idempotency key stands for, and the fingerprint of the request it was first used with. */
 export async function findByIdempotencyKey(
   db: Kysely<Database>,
-  { principal, namespace, database }: Caller,
+  { principal, namespace }: Caller,
   kind: OperationKind,
   key: string,
 ): Promise<{ id: string; fingerprint: Buffer } | null> {
-  const query = db
-    .selectFrom('state_archive.operation as operation')
+  const row = await db
+    .selectFrom('state_archive.operation')
     .where('tenant_id', '=', namespace.tenantId)
     .where('subject', '=', principal.subject)
     .where('kind', '=', kind)
     .where('idempotency_key', '=', key)
-    .select(['id', 'status', 'request_fingerprint as fingerprint', hasLapsed.as('hasLapsed')]);
-  const row = await query.executeTakeFirst();
-  const gaveUp = row && (await giveUpLapsed(database.for('record'), [row]));
-  const stands = gaveUp ? await query.executeTakeFirst() : row;
-  return stands === undefined ? null : { id: stands.id, fingerprint: stands.fingerprint ?? Buffer.alloc(0) };
+    .select(['id', 'request_fingerprint as fingerprint'])
+    .executeTakeFirst();
+  return row === undefined ? null : { id: row.id, fingerprint: row.fingerprint ?? Buffer.alloc(0) };
 }

@@ -1,56 +1,177 @@
-import { type Kysely, sql } from 'kysely';
+import { type Kysely, type RawBuilder, sql } from 'kysely';
 import { isUuid } from '../base/uuid.ts';
+import { inTransaction, type KilolockDatabase } from '../database/connection.ts';
 import { DatabaseUnusableError } from '../database/errors.ts';
-import type { Database, OperationStatus } from '../database/types.ts';
+import type { Database, OperationKind, OperationStatus } from '../database/types.ts';
 import type { RestoreReport } from '../restore/report.ts';
+import type { QueuedOperation } from './operation-queue.ts';
 import type { ArchiveRecord, OperationRecord } from './operation-records.ts';
+import { environmentOf, type OperationRequest, readRequest } from './operation-request.ts';
 import { writeReport } from './stored-report.ts';
 import type { UserError, UserErrorCode } from './user-error.ts';
 
-/** How long an operation is believed to be at work after its process was last heard of. */
-const LEASE_SECONDS = 60;
+/**
+ * @file Every statement that changes an operation's status. The row is the truth of what became of an operation, whatever the
+ * queue says: its `attempt` fences off whoever worked on it before, and its success is written in the transaction that holds
+ * its effect. Nothing that looks after records waits for a lock: a row that is locked is being settled.
+ */
 
-/** Until when an operation is believed at work that was heard of just now. */
-export const lease = sql<string>`clock_timestamp() + make_interval(secs => ${LEASE_SECONDS})`;
+/** After how much silence of its worker an operation is another's to take up. */
+const SILENCE_SECONDS = 15;
+/** An operation that was interrupted is taken up again five times. */
+export const MAX_ATTEMPTS = 6;
+/** For how long an operation may be recorded and not queued before somebody else queues it. */
+const UNQUEUED_SECONDS = 5;
+/** After how long an operation that waits is queued again, should the queue have lost it. */
+const REQUEUE_SECONDS = 300;
+
 /** The database's clock, which does not stand still within a transaction. */
 export const now = sql<string>`clock_timestamp()`;
-/** Whether the process of an `operation` has not been heard of for the length of a lease. */
-export const hasLapsed = sql<boolean>`coalesce(operation.lease_until < ${now}, false)`;
+/** Operations that are waiting or worked on; those that an earlier release began, and gave up, are not. */
+export const isAtWork = sql<boolean>`(operation.status in ('PENDING', 'RUNNING')
+  and (operation.lease_until is null or operation.lease_until >= ${now}))`;
+/** Whether the worker of an operation, in its `heartbeat_at` or as an earlier release has it, has fallen silent. */
+const isSilent = sql<boolean>`coalesce(
+  operation.heartbeat_at + make_interval(secs => ${SILENCE_SECONDS}), operation.lease_until,
+  operation.created_at + make_interval(secs => ${SILENCE_SECONDS})) < ${now}`;
 
-/** Notes that work on an operation has begun. */
-export async function markRunning(db: Kysely<Database>, id: string): Promise<void> {
+/** One begun try at an operation: whoever holds it may record its end, unless another try has begun since. */
+export interface Attempt {
+  readonly id: string;
+  /** 1 for the first. */
+  readonly attempt: number;
+}
+
+/** An operation that was taken up, as its row tells of it. */
+export interface ClaimedOperation extends Attempt {
+  readonly kind: OperationKind;
+  readonly stateName: string;
+  readonly stateId: string | null;
+  readonly requestId: string;
+  readonly supportReason: string | null;
+  readonly request: OperationRequest;
+}
+
+/** What came of the wish to work on an operation. */
+export type Claim =
+  | { readonly kind: 'claimed'; readonly operation: ClaimedOperation }
+  /** Its turn has not come, or a later release knows how to do it. */
+  | { readonly kind: 'not yet' }
+  /** There is nothing to do any more. The request is null where there is none that could be read. */
+  | { readonly kind: 'over'; readonly request: OperationRequest | null };
+
+/** The first key of the advisory locks under which operations are claimed; the second tells tenants apart. */
+const CLAIM_LOCK = 0x6b6c7362;
+
+/**
+ * Takes an operation up, when its turn has come: it waits, or its worker has fallen silent; no other operation on a state of its
+ * name is running; and fewer of its environment are running than may. Claims of one tenant pass one after another, over
+ * all replicas.
+ *
+ * @param options.worker what people will know the process by.
+ * @param options.maxRunning how many operations of one environment may be running at a time.
+ */
+export async function claimOperation(
+  database: KilolockDatabase,
+  id: string,
+  options: { readonly worker: string; readonly maxRunning: number },
+): Promise<Claim> {
+  return inTransaction(database, 'record', async ({ db }) => {
+    const read = () =>
+      db
+        .selectFrom('state_archive.operation')
+        .where('id', '=', id)
+        .select(['status', 'tenant_id as tenantId', 'request'])
+        .executeTakeFirst();
+    const found = await read();
+    // Where there is no request nobody else could do it.
+    if (found === undefined || found.request === null) return { kind: 'over', request: null };
+    const request = readRequest(found.request);
+    if (isOver(found.status)) return { kind: 'over', request };
+    if (request === null) return { kind: 'not yet' };
+    await sql`select pg_advisory_xact_lock(${CLAIM_LOCK}::int, hashtext(${found.tenantId}))`.execute(db);
+    const { rows } = await sql<Omit<ClaimedOperation, 'request'>>`
+      update state_archive.operation operation
+      set status = 'RUNNING', attempt = attempt + 1, worker = ${options.worker}, heartbeat_at = ${now},
+        started_at = coalesce(started_at, ${now}),
+        versions_done = 0, versions_total = null, bytes_done = 0, bytes_total = null
+      where id = (
+          select id from state_archive.operation operation
+          where id = ${id} and request is not null and attempt < ${MAX_ATTEMPTS}
+            and (status = 'PENDING' or status = 'RUNNING' and ${isSilent})
+          for no key update skip locked)
+        -- One that was running has its place already.
+        and (status = 'RUNNING' or not exists (
+            select from state_archive.operation other
+            where other.tenant_id = operation.tenant_id and other.state_name = operation.state_name
+              and other.status = 'RUNNING')
+          and ${options.maxRunning} > (
+            select count(*) from state_archive.operation other
+            where other.tenant_id = operation.tenant_id and other.workspace_id = operation.workspace_id
+              and other.environment_id = operation.environment_id and other.status = 'RUNNING'))
+      returning id, attempt, kind, state_name as "stateName", state_id as "stateId", request_id as "requestId",
+        support_reason as "supportReason"
+    `.execute(db);
+    const [claimed] = rows;
+    if (claimed !== undefined) return { kind: 'claimed', operation: { ...claimed, request } };
+    const left = await read();
+    return left === undefined || isOver(left.status) ? { kind: 'over', request } : { kind: 'not yet' };
+  });
+}
+
+function isOver(status: OperationStatus): boolean {
+  return status !== 'PENDING' && status !== 'RUNNING';
+}
+
+/** Begins an operation that is a part of another one, by its worker. It is never another's to take up. */
+export async function beginPart(db: Kysely<Database>, id: string, worker: string): Promise<Attempt> {
   await db
     .updateTable('state_archive.operation')
-    .set({ status: 'RUNNING', started_at: now, lease_until: lease })
+    .set({ status: 'RUNNING', attempt: 1, worker, started_at: now, heartbeat_at: now })
     .where('id', '=', id)
     .where('status', '=', 'PENDING')
     .execute();
+  return { id, attempt: 1 };
 }
 
-/** Notes how far operations are, and that their process is alive. What was given up stays so. Waits for no lock. */
-export async function renewLeases(
-  db: Kysely<Database>,
-  progress: ReadonlyMap<string, OperationRecord['progress']>,
-): Promise<void> {
-  if (progress.size === 0) return;
-  const rows = [...progress];
-  await sql`
-    update state_archive.operation operation
-    set lease_until = ${lease}, versions_done = now.versions_done, versions_total = now.versions_total,
-      bytes_done = now.bytes_done, bytes_total = now.bytes_total
-    from unnest(
-      ${rows.map(([id]) => id)}::uuid[],
-      ${rows.map(([, now]) => String(now.versionsDone))}::bigint[],
-      ${rows.map(([, now]) => now.versionsTotal?.toString() ?? null)}::bigint[],
-      ${rows.map(([, now]) => String(now.bytesDone))}::bigint[],
-      ${rows.map(([, now]) => now.bytesTotal?.toString() ?? null)}::bigint[]
-    ) as now (id, versions_done, versions_total, bytes_done, bytes_total)
-    where operation.status in ('PENDING', 'RUNNING') and operation.lease_until >= ${now}
-      -- A record that is locked is being settled, and nobody else touches it.
-      and operation.id = now.id and operation.id in (
-        select id from state_archive.operation where id = any(${rows.map(([id]) => id)}::uuid[])
-        for no key update skip locked)
+/** How far somebody is with an attempt. */
+export interface Heartbeat extends Attempt {
+  readonly progress: OperationRecord['progress'];
+}
+
+/**
+ * Says of attempts that they are being worked on, and how far they are.
+ *
+ * @returns the operations that are no longer these attempts' to work on: cancelled, given up, or taken up by others. What is
+ *   locked at this moment is being settled, and is not among them.
+ */
+export async function beat(db: Kysely<Database>, heartbeats: readonly Heartbeat[]): Promise<string[]> {
+  const ids = heartbeats.map(({ id }) => id);
+  const { rows } = await sql<{ id: string }>`
+    with beating as (
+      select * from unnest(
+        ${ids}::uuid[],
+        ${heartbeats.map(({ attempt }) => attempt)}::int[],
+        ${heartbeats.map(({ progress }) => String(progress.versionsDone))}::bigint[],
+        ${heartbeats.map(({ progress }) => progress.versionsTotal?.toString() ?? null)}::bigint[],
+        ${heartbeats.map(({ progress }) => String(progress.bytesDone))}::bigint[],
+        ${heartbeats.map(({ progress }) => progress.bytesTotal?.toString() ?? null)}::bigint[]
+      ) as beating (id, attempt, versions_done, versions_total, bytes_done, bytes_total)
+    ), noted as (
+      update state_archive.operation operation
+      set heartbeat_at = ${now}, versions_done = beating.versions_done, versions_total = beating.versions_total,
+        bytes_done = beating.bytes_done, bytes_total = beating.bytes_total
+      from beating
+      where operation.id = beating.id and operation.attempt = beating.attempt and operation.status = 'RUNNING'
+        and operation.id in (
+          select id from state_archive.operation where id = any(${ids}::uuid[]) for no key update skip locked)
+    )
+    select beating.id from beating
+    where not exists (
+      select from state_archive.operation operation
+      where operation.id = beating.id and operation.attempt = beating.attempt and operation.status = 'RUNNING')
   `.execute(db);
+  return rows.map(({ id }) => id);
 }
 
 /** What came of an operation that succeeded. */
@@ -66,25 +187,28 @@ export interface Success {
   readonly replacedOperationId: string | null;
 }
 
-/** The operation is no longer at work for this process: its lease ran out, and it was given up. */
-export class OperationLostError extends Error {
-  override readonly name = 'OperationLostError';
+/** The operation is no longer this attempt's: it was cancelled, given up, or taken up by another worker. */
+export class AttemptLostError extends Error {
+  override readonly name = 'AttemptLostError';
+
+  constructor({ id, attempt }: Attempt) {
+    super(`Attempt ${attempt} at operation ${id} is over: its record is not its own any more.`);
+  }
 }
 
 /**
  * Records that an operation succeeded. To be called in the transaction that holds its effect, so that either both are
  * there or neither.
  *
- * @throws OperationLostError when it was given up meanwhile.
+ * @throws AttemptLostError when the attempt is over.
  */
-export async function markSucceeded(db: Kysely<Database>, id: string, success: Success): Promise<void> {
+export async function markSucceeded(db: Kysely<Database>, attempt: Attempt, success: Success): Promise<void> {
   const { archive, report } = success;
   const result = await db
     .updateTable('state_archive.operation')
     .set({
       status: 'SUCCEEDED',
       finished_at: now,
-      lease_until: null,
       state_id: success.stateId,
       versions_done: String(success.versions),
       versions_total: String(success.versions),
@@ -102,130 +226,198 @@ export async function markSucceeded(db: Kysely<Database>, id: string, success: S
           ? null
           : sql<string>`clock_timestamp() + make_interval(secs => ${success.retentionSeconds})`,
     })
-    .where('id', '=', id)
+    .where('id', '=', attempt.id)
     .where('status', '=', 'RUNNING')
-    .where('lease_until', '>=', now)
+    .where('attempt', '=', attempt.attempt)
     .executeTakeFirst();
-  if (result.numUpdatedRows !== 1n) {
-    throw new OperationLostError(`Operation ${id} was given up while it was at work.`);
+  if (result.numUpdatedRows !== 1n) throw new AttemptLostError(attempt);
+}
+
+/** What an attempt that did not succeed ends with. */
+export type Outcome =
+  /** The operation failed, for good. */
+  | { readonly kind: 'failed'; readonly error: UserError }
+  /** The attempt was interrupted: the operation is another's to take up, until that has happened too often. */
+  | { readonly kind: 'interrupted'; readonly error: UserError };
+
+/**
+ * What became of an attempt, by the record: `undecided` while a transaction holds it whose COMMIT was never answered; `lost`
+ * when it belongs to another attempt by now, or will.
+ */
+export type AttemptEnd = 'succeeded' | 'failed' | 'cancelled' | 'handed back' | 'lost' | 'undecided';
+
+/** Records how an attempt ended, unless the record knows better: a COMMIT that was never answered may have succeeded. */
+export async function settleAttempt(
+  db: Kysely<Database>,
+  { id, attempt }: Attempt,
+  outcome: Outcome,
+): Promise<AttemptEnd> {
+  const isOwn = sql<boolean>`operation.status = 'RUNNING' and operation.attempt = ${attempt}`;
+  if (outcome.kind === 'interrupted') {
+    const { rows } = await sql`
+      update state_archive.operation set status = 'PENDING', heartbeat_at = ${now}
+      where id = (
+        select id from state_archive.operation operation
+        where id = ${id} and ${isOwn} and request is not null and attempt < ${MAX_ATTEMPTS}
+        for no key update skip locked)
+      returning id`.execute(db);
+    if (rows.length > 0) return 'handed back';
+  }
+  if (await endOperation(db, id, { error: outcome.error }, isOwn)) return 'failed';
+  const row = await db
+    .selectFrom('state_archive.operation')
+    .where('id', '=', id)
+    .select(['status', 'attempt'])
+    .executeTakeFirst();
+  if (row === undefined || row.attempt !== attempt) return 'lost';
+  switch (row.status) {
+    case 'SUCCEEDED':
+    case 'EXPIRED':
+      return 'succeeded';
+    case 'RUNNING':
+      return 'undecided';
+    case 'PENDING':
+      return 'lost';
+    case 'FAILED':
+      return 'failed';
+    case 'CANCELLED':
+      return 'cancelled';
   }
 }
 
 /** Failures after which the same request may succeed: the idempotency key they came with is free again. */
 const WORTH_ASKING_AGAIN: readonly UserErrorCode[] = ['INTERNAL', 'OPERATION_INTERRUPTED', 'STATE_LOCKED'];
 
+/** Whose wish it is that an operation ends. */
+interface Canceller {
+  readonly actor: string;
+  readonly subject: string;
+}
+
+/** Why an operation ends otherwise than well: it failed, or somebody cancelled it. */
+type UnhappyEnd = { readonly error: UserError } | { readonly cancelledBy: Canceller };
+
 /**
- * Records that an operation failed, and why: in its own row, and as an event among Kilolock's, `state_export` or
- * `state_import` with the outcome `failed`. A failed import has no state to be an event of; nor has an export of a state
+ * Ends an operation otherwise than well: in its own row, and as an event among Kilolock's, `state_export` or `state_import`
+ * with the outcome `failed` or `cancelled`. A failed import has no state to be an event of; nor has an export of a state
  * whose row somebody holds locked, which is not waited for. Where the database lets nobody write events, the row alone says
  * it: an operation that nobody can end would be at work for ever.
  *
- * @param options.onlyLapsed leaves an operation alone whose process is heard of.
- * @returns false when there was nothing to record: the operation has ended already, or its record is held by a transaction
- *   that is about to settle it.
+ * @param where whether this operation is to end so.
+ * @returns false when there was nothing to record: `where` did not hold, or a transaction is about to settle the record.
  */
-export async function markFailed(
+async function endOperation(
   db: Kysely<Database>,
   id: string,
-  error: UserError,
-  options: { readonly onlyLapsed: boolean } = { onlyLapsed: false },
+  end: UnhappyEnd,
+  where: RawBuilder<boolean>,
 ): Promise<boolean> {
-  const isKeyFree = WORTH_ASKING_AGAIN.includes(error.code);
-  const failed = sql`
+  const error = 'error' in end ? end.error : null;
+  const canceller = 'error' in end ? null : end.cancelledBy;
+  const isKeyFree = error !== null && WORTH_ASKING_AGAIN.includes(error.code);
+  const ended = sql`
     update state_archive.operation
-    set status = 'FAILED', finished_at = ${now}, lease_until = null,
-      error_code = ${error.code}, error_message = ${error.message},
-      error_path = ${error.path === null ? null : [...error.path]}::text[],
+    set status = ${canceller === null ? 'FAILED' : 'CANCELLED'}, finished_at = ${now}, lease_until = null,
+      error_code = ${error?.code ?? null}, error_message = ${error?.message ?? null},
+      error_path = ${error?.path == null ? null : [...error.path]}::text[],
       idempotency_key = case when ${isKeyFree}::boolean then null else idempotency_key end
     where id = (
-      select id from state_archive.operation
-      where id = ${id} and status in ('PENDING', 'RUNNING')
-        and (not ${options.onlyLapsed}::boolean or lease_until < ${now})
+      select id from state_archive.operation operation
+      where id = ${id} and status in ('PENDING', 'RUNNING') and ${where}
       for no key update skip locked)
     returning *`;
   try {
     const { rows } = await sql`
-      with failed as (${failed}), event as (
+      with ended as (${ended}), event as (
         insert into public.events (tenant_id, kind, state_id, actor, payload)
         select tenant_id, case kind when 'EXPORT' then 'state_export' else 'state_import' end,
-          (select states.id from public.states where states.id = failed.state_id for key share skip locked), actor,
+          (select states.id from public.states where states.id = ended.state_id for key share skip locked),
+          coalesce(${canceller?.actor ?? null}, actor),
           jsonb_strip_nulls(jsonb_build_object(
-            'outcome', 'failed', 'error', error_code, 'archive_id', id, 'archive_digest', encode(archive_sha256, 'hex'),
-            'label', state_label, 'principal', subject, 'request_id', request_id, 'reason', support_reason))
-        from failed
+            'outcome', lower(status), 'error', error_code, 'archive_id', id, 'archive_digest', encode(archive_sha256, 'hex'),
+            'label', state_label, 'principal', subject, 'request_id', request_id, 'reason', support_reason,
+            'cancelled_by', ${canceller?.subject ?? null}::text))
+        from ended
       )
-      select id from failed`.execute(db);
+      select id from ended`.execute(db);
     return rows.length > 0;
   } catch (problem) {
     if (!(problem instanceof DatabaseUnusableError)) throw problem;
-    const { rows } = await failed.execute(db);
+    const { rows } = await ended.execute(db);
     return rows.length > 0;
   }
 }
 
-/** What became of an operation: settled for good, or not known yet. */
-export type OperationEnd = 'succeeded' | 'failed' | 'undecided';
-
 /**
- * Records a failure unless the record knows better: a COMMIT that was never answered may have succeeded. While a
- * transaction holds the record, nothing is decided.
+ * Ends an operation that waits or is worked on, at once and for good: whoever works on it finds out with the next heartbeat.
+ * Parts of others, and what an earlier release works on, end with those alone.
+ *
+ * @returns false when it has ended already, is none that can be cancelled, or is being settled at this moment.
  */
-export async function settleFailure(
-  db: Kysely<Database>,
-  id: string,
-  error: UserError,
-): Promise<OperationEnd> {
-  if (await markFailed(db, id, error)) return 'failed';
-  const row = await db
-    .selectFrom('state_archive.operation')
-    .where('id', '=', id)
-    .select('status')
-    .executeTakeFirst();
-  switch (row?.status) {
-    case 'SUCCEEDED':
-    case 'EXPIRED':
-      return 'succeeded';
-    case 'PENDING':
-    case 'RUNNING':
-      return 'undecided';
-    default:
-      return 'failed';
-  }
+export function markCancelled(db: Kysely<Database>, id: string, cancelledBy: Canceller): Promise<boolean> {
+  return endOperation(db, id, { cancelledBy }, sql<boolean>`operation.request is not null`);
 }
 
 const INTERRUPTED: UserError = {
   code: 'OPERATION_INTERRUPTED',
   message:
-    'The process that ran the operation was not heard of for a minute, and the operation was given up. Nothing was written; ask again.',
+    'The process that worked on the operation was not heard of any more, and nobody can take it up again. Nothing was written; ask again.',
   path: null,
 };
 
-/** Gives up the operations whose process has not been heard of for the length of a lease. */
-export async function failInterrupted(db: Kysely<Database>): Promise<void> {
-  const lapsed = await db
+/**
+ * Gives up the operations whose worker has fallen silent and that nobody takes up again: those that were taken up often
+ * enough, parts of others, and those that an earlier release began.
+ */
+export async function giveUpAbandoned(db: Kysely<Database>): Promise<void> {
+  const isGivenUp = sql<boolean>`(operation.request is null or operation.attempt >= ${MAX_ATTEMPTS}) and ${isSilent}`;
+  const abandoned = await db
     .selectFrom('state_archive.operation as operation')
     .where('status', 'in', ['PENDING', 'RUNNING'])
-    .where('lease_until', '<', now)
-    .select(['id', 'status', hasLapsed.as('hasLapsed')])
+    .where(isGivenUp)
+    .select('id')
     .execute();
-  await giveUpLapsed(db, lapsed);
+  for (const { id } of abandoned) await endOperation(db, id, { error: INTERRUPTED }, isGivenUp);
 }
 
-/** Gives up those whose process has not been heard of. Returns whether there was one. */
-export async function giveUpLapsed(
-  db: Kysely<Database>,
-  operations: readonly {
-    readonly id: string;
-    readonly status: OperationStatus;
-    readonly hasLapsed: boolean;
-  }[],
-): Promise<boolean> {
-  let gaveUp = false;
-  for (const { id, status, hasLapsed } of operations) {
-    if (!hasLapsed || (status !== 'PENDING' && status !== 'RUNNING')) continue;
-    if (await markFailed(db, id, INTERRUPTED, { onlyLapsed: true })) gaveUp = true;
-  }
-  return gaveUp;
+/** At most so many operations are queued again at a time. */
+const REQUEUED_AT_A_TIME = 500;
+
+/**
+ * The operations that should be in the queue and may not be: recorded and never queued, waiting for very long, or left by
+ * a worker that has fallen silent. Queuing one twice does no harm.
+ */
+export async function findUnqueued(db: Kysely<Database>): Promise<QueuedOperation[]> {
+  const { rows } = await sql<{ id: string; request: string }>`
+    select id, request from state_archive.operation operation
+    where request is not null and attempt < ${MAX_ATTEMPTS} and (
+      status = 'RUNNING' and ${isSilent}
+      or status = 'PENDING' and coalesce(
+        heartbeat_at + make_interval(secs => ${REQUEUE_SECONDS}),
+        created_at + make_interval(secs => ${UNQUEUED_SECONDS})) < ${now})
+    order by created_at limit ${REQUEUED_AT_A_TIME}
+  `.execute(db);
+  return rows.map(({ id, request }) => ({ id, environment: environmentOf(request) }));
+}
+
+/** Notes that operations are in the queue. */
+export async function markQueued(db: Kysely<Database>, ids: readonly string[]): Promise<void> {
+  await sql`
+    update state_archive.operation set heartbeat_at = ${now}
+    where id in (
+      select id from state_archive.operation where id = any(${[...ids]}::uuid[]) and status = 'PENDING'
+      for no key update skip locked)
+  `.execute(db);
+}
+
+/** The status of an operation; null when there is none. */
+export async function readStatus(db: Kysely<Database>, id: string): Promise<OperationStatus | null> {
+  const row = await db
+    .selectFrom('state_archive.operation')
+    .where('id', '=', id)
+    .select('status')
+    .executeTakeFirst();
+  return row?.status ?? null;
 }
 
 /** Marks the exports whose archive is past its time. */

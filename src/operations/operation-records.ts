@@ -8,7 +8,7 @@ import type { Database, OperationKind, OperationStatus } from '../database/types
 import { labelOf, labelSql, type StateNamespace } from '../history/namespace.ts';
 import { type Caller, may, mayAddressSql } from '../history/states.ts';
 import type { RestoreReport } from '../restore/report.ts';
-import { giveUpLapsed, hasLapsed, now } from './operation-lifecycle.ts';
+import { now } from './operation-lifecycle.ts';
 import { readReport } from './stored-report.ts';
 import type { UserError, UserErrorCode } from './user-error.ts';
 
@@ -252,7 +252,6 @@ function selectOperations(
       'operation.error_code as errorCode',
       'operation.error_message as errorMessage',
       'operation.error_path as errorPath',
-      hasLapsed.as('hasLapsed'),
     ]);
 }
 
@@ -274,10 +273,7 @@ async function readVisible(
       own.where('operation.subject', '=', principal.subject),
     ),
   );
-  let rows = await query.execute();
-  // What is told is what is on record: an operation that nobody works on any more is given up before.
-  if (await giveUpLapsed(caller.database.for('record'), rows)) rows = await query.execute();
-  const records = rows.map((row) => toRecord(row, namespace));
+  const records = (await query.execute()).map((row) => toRecord(row, namespace));
   return records.filter((record) => mayAddressState(principal, record.label));
 }
 

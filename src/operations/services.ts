@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import type { Logger } from 'pino';
 import type { ArchiveLimits } from '../archive/format.ts';
 import type { LinkSigner } from '../auth/links.ts';
 import type { Principal, TokenReference } from '../auth/principal.ts';
@@ -8,7 +9,8 @@ import type { ArchiveStore } from '../store/archive-store.ts';
 import type { Scratch } from '../store/scratch.ts';
 import type { DownloadAccesses } from './download-accesses.ts';
 import type { Environments } from './environments.ts';
-import type { OperationRunner } from './operation-runner.ts';
+import type { OperationQueue } from './operation-queue.ts';
+import type { OperationWorker } from './operation-worker.ts';
 import type { UploadsInFlight } from './uploads-in-flight.ts';
 
 /** What operations work with, made once at start-up. */
@@ -18,7 +20,9 @@ export interface ArchiveServices {
   /** What this process is working on. */
   readonly scratch: Scratch;
   readonly links: LinkSigner;
-  readonly runner: OperationRunner;
+  readonly queue: OperationQueue;
+  readonly worker: OperationWorker;
+  readonly logger: Logger;
   readonly inspector: Inspector;
   /** Whom a token of Kilolock's stands for now; null when it is no longer active. */
   readonly readCredential: (token: TokenReference) => Promise<Principal | null>;

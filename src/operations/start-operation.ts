@@ -1,7 +1,9 @@
+import { describeError } from '../base/error-log.ts';
 import { CommitUndecidedError } from '../database/commit.ts';
 import { type DatabaseSession, inTransaction } from '../database/connection.ts';
 import type { OperationKind } from '../database/types.ts';
 import type { Caller } from '../history/states.ts';
+import { selectorOf } from './current-caller.ts';
 import { type Idempotency, idempotencyOf, refuseReuse } from './idempotency.ts';
 import {
   countAtWork,
@@ -11,7 +13,7 @@ import {
   lockAdmission,
   type NewOperation,
 } from './operation-admission.ts';
-import { type OperationWork, undecided } from './operation-runner.ts';
+import { markQueued, readStatus } from './operation-lifecycle.ts';
 import type { ArchiveServices, CallerRequest } from './services.ts';
 import { RequestRefusedError, type UserError } from './user-error.ts';
 
@@ -25,17 +27,10 @@ export interface OperationOptions {
   readonly idempotencyKey: string | null;
 }
 
-/** An operation that was asked for, as far as its caller waited. */
-export interface StartedOperation {
-  readonly id: string;
-  /** What it ended with, when its record does not say so, because the database cannot be asked; else null. */
-  readonly failure: UserError | null;
-}
-
 /** A request that is new, or the operation that the same request started before. */
 export type Admission =
   | { readonly isNew: true; readonly idempotency: Idempotency | null }
-  | { readonly isNew: false; readonly started: StartedOperation };
+  | { readonly isNew: false; readonly operationId: string };
 
 /**
  * Checks the options, and looks the idempotency key up. An operation found by it is waited for as the caller asked.
@@ -60,14 +55,14 @@ export async function admitOperation(
   const idempotency = idempotencyOf(caller, key, request);
   const operationId = await findEarlier(caller, kind, idempotency);
   if (operationId === null) return { isNew: true, idempotency };
-  const failure = await services.runner.wait(operationId, waitSeconds * 1000);
-  return { isNew: false, started: { id: operationId, failure } };
+  await waitForEnd(services, caller, operationId, waitSeconds * 1000);
+  return { isNew: false, operationId };
 }
 
 /**
- * Records an operation, starts its job, and waits for its end as long as the caller asked.
+ * Records an operation, queues it, and waits for its end as long as the caller asked.
  *
- * @returns the operation; the earlier one, and nothing was started, when the same request came in twice at the same moment.
+ * @returns the operation's id; the earlier one's, and nothing was started, when the same request came in twice at the same moment.
  * @throws RequestRefusedError IDEMPOTENCY_KEY_REUSED when the key came in with another request at the same moment;
  *   TOO_MANY_OPERATIONS when as many of the caller are pending or running in the environment as one may have;
  *   QUOTA_EXCEEDED when as many archives are kept; OPERATION_INTERRUPTED when it cannot be told whether it is on record.
@@ -77,12 +72,10 @@ export async function startOperation(
   { caller }: CallerRequest,
   operation: NewOperation,
   options: OperationOptions,
-  work: OperationWork,
-): Promise<StartedOperation> {
-  const { runner } = services;
+): Promise<string> {
   let { id } = operation;
   if (await recordWithinLimits(caller, operation, services)) {
-    runner.start(caller.database, operation, work);
+    await queue(services, caller, id);
   } else {
     const { kind, idempotency } = operation;
     const earlier = idempotency && (await findEarlier(caller, kind, idempotency));
@@ -94,8 +87,46 @@ export async function startOperation(
     }
     id = earlier;
   }
-  const failure = await runner.wait(id, options.waitSeconds * 1000);
-  return { id, failure };
+  await waitForEnd(services, caller, id, options.waitSeconds * 1000);
+  return id;
+}
+
+/** Queues an operation that is on record. What is not queued now will be by the sweep, and is not the caller's to mend. */
+async function queue({ queue, worker, logger }: ArchiveServices, caller: Caller, id: string): Promise<void> {
+  try {
+    await queue.send([{ id, environment: selectorOf(caller) }]);
+    worker.nudge();
+    await markQueued(caller.database.for('record'), [id]);
+  } catch (error) {
+    logger.warn(
+      { error: describeError(error), operationId: id },
+      'an operation could not be queued; it is tried again',
+    );
+  }
+}
+
+/** How long to wait before each look at a record. What ends in this process is seen at once. */
+const LOOKS_MS = [100, 200, 400, 800, 1_600, 2_000];
+
+/**
+ * Waits until an operation has ended, wherever it is worked on, at most `milliseconds`. When the database cannot be asked
+ * meanwhile, it has not.
+ */
+export async function waitForEnd(
+  { worker }: Pick<ArchiveServices, 'worker'>,
+  { database }: Pick<Caller, 'database'>,
+  operationId: string,
+  milliseconds: number,
+): Promise<void> {
+  const until = performance.now() + milliseconds;
+  for (let look = 0; performance.now() < until && !worker.isClosing; look += 1) {
+    const untilNext = Math.min(LOOKS_MS[look] ?? 2_000, until - performance.now());
+    // Before the record is read: what ends in between is not missed.
+    const ended = worker.attemptEnded(operationId, untilNext);
+    const status = await readStatus(database.for('read'), operationId).catch(() => 'RUNNING');
+    if (status !== 'PENDING' && status !== 'RUNNING') return;
+    await ended;
+  }
 }
 
 /**
@@ -132,7 +163,7 @@ async function recordWithinLimits(
     return await inTransaction(caller.database, 'record', admit);
   } catch (error) {
     if (!(error instanceof CommitUndecidedError)) throw error;
-    // Should it be on record, nobody works on it, and it is given up when its lease has run out.
+    // Should it be on record, the sweep queues it.
     throw new RequestRefusedError('OPERATION_INTERRUPTED', undecided(operation.id).message);
   }
 }
@@ -146,4 +177,13 @@ async function findEarlier(
   if (earlier === null) return null;
   refuseReuse(idempotency, earlier.fingerprint);
   return earlier.id;
+}
+
+/** What is told of an operation whose record cannot be had. */
+export function undecided(operationId: string): UserError {
+  return {
+    code: 'OPERATION_INTERRUPTED',
+    message: `The connection to the database was lost. What became of operation ${operationId} is not known yet: ask for it by its id before you start another.`,
+    path: null,
+  };
 }

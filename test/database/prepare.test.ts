@@ -1,7 +1,12 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { connectDatabase, type KilolockDatabase } from '../../src/database/connection.ts';
 import { migrations } from '../../src/database/migrations/index.ts';
-import { isPrepared, NotKilolockDatabaseError, prepareDatabase } from '../../src/database/prepare.ts';
+import {
+  isPrepared,
+  NotKilolockDatabaseError,
+  prepareControlDatabase,
+  prepareDatabase,
+} from '../../src/database/prepare.ts';
 import { createKilolockTables } from '../../src/development/kilolock-tables.ts';
 import { createEmptyTestDatabase, createTestDatabase, type TestDatabase } from '../support/database.ts';
 
@@ -14,7 +19,7 @@ afterEach(() => given.drop());
 /** As a database of our own is prepared. */
 async function prepareNew(database: KilolockDatabase): Promise<void> {
   await createKilolockTables(database);
-  await prepareDatabase(database);
+  await prepareControlDatabase(database);
 }
 
 const relations = async (schema: string): Promise<string[]> => {

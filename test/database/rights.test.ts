@@ -1,9 +1,11 @@
+import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { connectDatabase, type KilolockDatabase } from '../../src/database/connection.ts';
-import { prepareDatabase } from '../../src/database/prepare.ts';
+import { prepareControlDatabase } from '../../src/database/prepare.ts';
 import { findDatabaseProblem, NEEDED_RIGHTS, refuseUnusableDatabase } from '../../src/database/readiness.ts';
 import type { Caller } from '../../src/history/states.ts';
+import { OperationQueue } from '../../src/operations/operation-queue.ts';
 import {
   archivePath,
   type Backend,
@@ -42,7 +44,7 @@ beforeAll(async () => {
   caller = await createCaller(backend);
   // A database as Kilolock leaves it: its tables belong to a role that is no superuser, and nothing of ours is there.
   await asAdministrator(`
-    drop schema state_archive cascade;
+    drop schema state_archive, state_archive_queue cascade;
     create role ${OWNER} login createrole password 'choose a long one';
     do $$ begin
       execute format('grant create on database %I to ${OWNER}', current_database());
@@ -64,14 +66,14 @@ test('with the rights of the page the owner migrates, and the service does its w
   const owner = as(OWNER);
   try {
     await owner.pool.query(sqlToPaste);
-    await expect(prepareDatabase(service)).rejects.toThrow(
+    await expect(prepareControlDatabase(service)).rejects.toThrow(
       /^The schema state_archive is not up to date, .* Run "npm run migrate" as its owner first\./,
     );
-    await prepareDatabase(owner);
+    await prepareControlDatabase(owner);
   } finally {
     await owner.close();
   }
-  await prepareDatabase(service);
+  await prepareControlDatabase(service);
   await refuseUnusableDatabase(service);
 
   const who = { ...caller, database: service };
@@ -91,6 +93,32 @@ test('with the rights of the page the owner migrates, and the service does its w
     const operation = await runImport(backend, who, archive, input);
     expect(operation).toMatchObject({ status: 'SUCCEEDED', archive: { historyDigest } });
   }
+});
+
+test('with the rights of the page the queue does all that is asked of it', async () => {
+  const queue = new OperationQueue(service);
+  const operation = { id: randomUUID(), environment: { workspace: 'ws', environment: 'env' } };
+  await queue.send([operation]);
+  await queue.send([operation]);
+  const [job, ...others] = await queue.take(10);
+  expect(others).toEqual([]);
+  expect(job).toMatchObject(operation);
+  if (job === undefined) return;
+  await queue.hold([job]);
+  await queue.putBackAbandoned();
+  expect(await queue.take(10)).toEqual([]);
+  await queue.putBack(job);
+  // Whoever held it before is not heard any more.
+  await service.pool.query('update state_archive_queue.job set start_after = now()');
+  const [again] = await queue.take(10);
+  expect(again).toMatchObject(operation);
+  await queue.remove(job);
+  await queue.putBackAbandoned();
+  expect(await service.pool.query('select state from state_archive_queue.job')).toMatchObject({
+    rows: [{ state: 'active' }],
+  });
+  await queue.remove(again ?? job);
+  expect((await service.pool.query('select from state_archive_queue.job')).rows).toEqual([]);
 });
 
 describe('the rights of the page', () => {
@@ -117,7 +145,7 @@ describe('the rights of the page', () => {
         await asAdministrator(`grant ${right} on ${table} to ${SERVICE}`);
       }
     }
-    for (const schema of ['public', 'state_archive']) {
+    for (const schema of ['public', 'state_archive', 'state_archive_queue']) {
       await asAdministrator(`revoke usage on schema ${schema} from ${SERVICE}, public`);
       expect(await findDatabaseProblem(service)).toContain(`lacks USAGE on schema ${schema}`);
       await asAdministrator(`grant usage on schema ${schema} to ${SERVICE}`);
@@ -130,8 +158,8 @@ test('a release starts on a database that a later one has migrated', async () =>
   await asAdministrator(
     `insert into state_archive.kysely_migration (name, timestamp) values ('9999-of-a-later-release', '2030-01-01T00:00:00.000Z')`,
   );
-  await prepareDatabase(service);
-  await prepareDatabase(backend.database);
+  await prepareControlDatabase(service);
+  await prepareControlDatabase(backend.database);
   await refuseUnusableDatabase(service);
 });
 

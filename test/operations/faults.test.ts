@@ -2,19 +2,18 @@ import { randomUUID } from 'node:crypto';
 import { stat } from 'node:fs/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
-import type { KilolockDatabase } from '../../src/database/connection.ts';
+import pino from 'pino';
 import type { Caller } from '../../src/history/states.ts';
 import { importStateSnapshot } from '../../src/operations/import-state-snapshot.ts';
-import { failInterrupted, renewLeases } from '../../src/operations/operation-lifecycle.ts';
-import type { OperationRunner } from '../../src/operations/operation-runner.ts';
-import { Slots } from '../../src/operations/slots.ts';
-import { RequestRefusedError } from '../../src/operations/user-error.ts';
+import { OperationHeartbeats } from '../../src/operations/operation-heartbeats.ts';
+import { beat, claimOperation, giveUpAbandoned } from '../../src/operations/operation-lifecycle.ts';
+import { sweepOperations } from '../../src/operations/operation-sweep.ts';
 import { loadTerraformHistory } from '../support/fixtures.ts';
 import {
   archivePath,
   type Backend,
   createCaller,
-  newRunner,
+  ended,
   openBackend,
   operationOf,
   runExport,
@@ -49,9 +48,10 @@ async function query(text: string, values: unknown[] = []) {
   return (await backend.database.pool.query(text, values)).rows;
 }
 
-const expireLease = (id: string) =>
+/** As if the worker of an operation had not been heard of for a minute. */
+const fallSilent = (id: string) =>
   query(
-    `update state_archive.operation set lease_until = clock_timestamp() - interval '1 second' where id = $1`,
+    `update state_archive.operation set heartbeat_at = clock_timestamp() - interval '1 minute' where id = $1`,
     [id],
   );
 
@@ -93,23 +93,27 @@ describe('a COMMIT whose answer is lost', () => {
     ]);
   });
 
-  test('is a failure when nothing was committed: told as an interruption, without a file and with the key free', async () => {
+  test('is an interruption when nothing was committed: the export is taken up again, and leaves one archive', async () => {
     await post(backend.database, caller, 'app', firstDocument);
     const before = await storedFiles(backend);
-    let commits = -1;
+    let [commits, isLost] = [-1, false];
     const database = interceptQueries(backend.database, async (statement, client) => {
       if (statement.startsWith('begin /* export */')) commits = 0;
-      if (!isCommit(statement) || commits < 0) return;
+      if (!isCommit(statement) || commits < 0 || isLost) return;
       commits += 1;
-      if (commits === 2) await loseConnection(client);
+      isLost = commits === 2;
+      if (isLost) await loseConnection(client);
     });
-    const failed = await runExport(backend, { ...caller, database }, 'app', { idempotencyKey: 'key' });
-    expect(failed).toMatchObject({ status: 'FAILED', error: { code: 'OPERATION_INTERRUPTED' } });
-    expect(await storedFiles(backend)).toEqual(before);
-    const again = await runExport(backend, caller, 'app', { idempotencyKey: 'key' });
-    expect(again).toMatchObject({ status: 'SUCCEEDED' });
-    expect(again.id).not.toBe(failed.id);
+    const exported = await runExport(backend, { ...caller, database }, 'app');
+    expect(exported).toMatchObject({ status: 'SUCCEEDED', error: null });
+    expect(await query('select attempt from state_archive.operation where id = $1', [exported.id])).toEqual([
+      { attempt: 2 },
+    ]);
+    const { archives } = await storedFiles(backend);
+    expect(archives.filter((key) => !before.archives.includes(key))).toEqual([exported.archive?.objectKey]);
+  });
 
+  test('of a snapshot is told as an interruption when nothing was committed', async () => {
     const lost = interceptQueries(backend.database, async (statement, client) => {
       if (isCommit(statement)) await loseConnection(client);
     });
@@ -124,10 +128,10 @@ describe('a COMMIT whose answer is lost', () => {
     ).rejects.toMatchObject({ code: 'OPERATION_INTERRUPTED' });
     expect(
       await query('select serial from state_versions where tenant_id = $1', [caller.namespace.tenantId]),
-    ).toEqual([{ serial: '1' }]);
+    ).toEqual([]);
   });
 
-  test('of the admission, when nobody can tell what became of it, is told as that, with the id, and starts nothing', async () => {
+  test('of the admission, when nobody can tell what became of it, is told as that, with the id; the sweep queues what is on record', async () => {
     await post(backend.database, caller, 'app', firstDocument);
     const database = interceptQueries(
       backend.database,
@@ -145,6 +149,15 @@ describe('a COMMIT whose answer is lost', () => {
     ]);
     expect(row.status).toBe('PENDING');
     expect(refused.message).toContain(row.id);
+    await query(
+      `update state_archive.operation set created_at = created_at - interval '1 minute' where id = $1`,
+      [row.id],
+    );
+    await sweepOperations(backend.database, backend.services.queue);
+    // The worker's database has the fault, too.
+    expect((await runExport(backend, caller, 'app')).status).toBe('SUCCEEDED');
+    await ended(backend.services, caller, row.id);
+    expect((await operationOf(backend, caller, row.id)).status).toBe('SUCCEEDED');
   });
 
   test('of the admission starts the operation that it recorded', async () => {
@@ -154,35 +167,29 @@ describe('a COMMIT whose answer is lost', () => {
   });
 });
 
-/** Waits until a moment that the database has noted has passed, by the database's own clock. */
-async function untilLapsed(id: string): Promise<void> {
-  await query(
-    `select pg_sleep(extract(epoch from greatest(lease_until - clock_timestamp(), '0')) + 0.05)
-     from state_archive.operation where id = $1`,
-    [id],
-  );
-}
-
-test('an operation whose transaction is not decided reads RUNNING, however long nobody has heard of it', async () => {
+test('a COMMIT that stalls tells nobody a lie: its operation reads RUNNING, nobody else takes it up, and cancels nothing', async () => {
   await post(backend.database, caller, 'app', firstDocument);
   let atWork = '';
   let seen: unknown;
+  let isSettling = false;
   const database = interceptQueries(backend.database, async (statement) => {
     if (/^update "state_archive"\."operation" set "status" = \$1, "finished_at"/.test(statement)) {
       const [row] = await query(
-        `update state_archive.operation set lease_until = clock_timestamp() + interval '1 second'
-         where tenant_id = $1 and status = 'RUNNING' returning id`,
+        `select id from state_archive.operation where tenant_id = $1 and status = 'RUNNING'`,
         [caller.namespace.tenantId],
       );
       atWork = row.id;
+      await fallSilent(atWork);
+      isSettling = true;
     }
-    if (!isCommit(statement) || atWork === '') return;
-    await untilLapsed(atWork);
-    await failInterrupted(backend.database.for('record'));
-    seen = await operationOf(backend, caller, atWork);
+    if (!isCommit(statement) || !isSettling || seen !== undefined) return;
+    // The record is locked now, and its worker has not been heard of for a minute.
+    await giveUpAbandoned(backend.database.for('housekeeping'));
+    const claim = await claimOperation(backend.database, atWork, { worker: 'another', maxRunning: 100 });
+    seen = [claim.kind, await operationOf(backend, caller, atWork)];
   });
   const operation = await runExport(backend, { ...caller, database }, 'app');
-  expect(seen).toMatchObject({ status: 'RUNNING', error: null });
+  expect(seen).toEqual(['not yet', expect.objectContaining({ status: 'RUNNING', error: null })]);
   expect(operation.status).toBe('SUCCEEDED');
 });
 
@@ -195,13 +202,14 @@ describe('whoever looks after records', () => {
       await recordImport(backend.database, caller, 'abandoned'),
       await recordImport(backend.database, caller, 'other'),
     ];
-    for (const id of [held, abandoned]) await expireLease(id);
+    for (const id of [held, abandoned]) await fallSilent(id);
     const holder = await backend.database.pool.connect();
     try {
       await holder.query('begin');
       await holder.query('select from state_archive.operation where id = $1 for no key update', [held]);
-      await renewLeases(backend.database.for('record'), new Map([held, other].map((id) => [id, progress])));
-      await failInterrupted(backend.database.for('record'));
+      const beats = [held, other].map((id) => ({ id, attempt: 1, progress }));
+      expect(await beat(backend.database.for('record'), beats)).toEqual([]);
+      await giveUpAbandoned(backend.database.for('housekeeping'));
       expect(await operationOf(backend, caller, held)).toMatchObject({ status: 'RUNNING' });
       expect(await operationOf(backend, caller, abandoned)).toMatchObject({ status: 'FAILED' });
       expect(await operationOf(backend, caller, other)).toMatchObject({ status: 'RUNNING', progress });
@@ -209,6 +217,7 @@ describe('whoever looks after records', () => {
       await holder.query('rollback');
       holder.release();
     }
+    await giveUpAbandoned(backend.database.for('housekeeping'));
     expect(await operationOf(backend, caller, held)).toMatchObject({
       status: 'FAILED',
       error: { code: 'OPERATION_INTERRUPTED' },
@@ -233,64 +242,42 @@ describe('whoever looks after records', () => {
         if (renewals === 2) renewed.resolve();
       },
     );
-    const runner = newRunner(backend.database);
+    const heartbeats = new OperationHeartbeats(pino({ level: 'silent' }));
     for (const database of [dead, alive]) {
       const id = await recordImport(backend.database, caller, randomUUID());
-      runner.start(
-        database,
-        { id, requestId: 'request-1' },
-        { job: () => end.promise, onEnd: async () => {} },
-      );
+      heartbeats.hold(database, { id, attempt: 1 }, () => {});
     }
     await asked.promise;
     await renewed.promise;
     end.resolve();
-    await runner.close();
+    heartbeats.close();
   });
 });
 
 describe('a failure', () => {
-  const failing = (runner: OperationRunner, database: KilolockDatabase, id: string) =>
-    runner.start(
-      database,
-      { id, requestId: 'request-1' },
-      {
-        job: async () => {
-          throw new RequestRefusedError('STATE_EMPTY', 'There is nothing.');
-        },
-        onEnd: async () => {},
-      },
-    );
+  /** A state without a version: its export fails. */
+  const postShell = () =>
+    query('insert into states (tenant_id, name) values ($1, $2)', [
+      caller.namespace.tenantId,
+      `${caller.namespace.namePrefix}shell`,
+    ]);
 
-  test('that cannot be recorded at first is told at once, and recorded as soon as it can be', async () => {
-    const id = await recordImport(backend.database, caller, 'unlucky');
+  test('that cannot be recorded at first is recorded as soon as it can be', async () => {
+    await postShell();
     let refusals = 2;
-    const settled = Promise.withResolvers<void>();
-    const database = interceptQueries(
-      backend.database,
-      (statement) => {
-        if (statement.includes("'FAILED'") && refusals-- > 0) throw new Error('no database');
-      },
-      async (statement) => {
-        if (statement.includes("'FAILED'")) settled.resolve();
-      },
-    );
-    const runner = newRunner(backend.database);
-    failing(runner, database, id);
-    expect(await runner.wait(id, 300_000)).toMatchObject({
-      code: 'STATE_EMPTY',
-      message: expect.stringContaining(id),
+    const database = interceptQueries(backend.database, (statement) => {
+      if (statement.includes('set status = $1, finished_at') && refusals-- > 0)
+        throw new Error('no database');
     });
-    await settled.promise;
-    expect(await operationOf(backend, caller, id)).toMatchObject({
+    expect(await runExport(backend, { ...caller, database }, 'shell')).toMatchObject({
       status: 'FAILED',
-      error: { code: 'STATE_EMPTY', message: 'There is nothing.' },
+      error: { code: 'STATE_EMPTY' },
     });
-    await runner.close();
+    expect(refusals).toBe(-1);
   });
 
   test('is on record, and can be asked for, where the database lets nobody write events', async () => {
-    const id = await recordImport(backend.database, caller, 'unheard');
+    await postShell();
     const database = interceptQueries(backend.database, (statement) => {
       if (statement.includes('insert into public.events')) {
         throw Object.assign(new pg.DatabaseError('permission denied for table events', 0, 'error'), {
@@ -298,14 +285,10 @@ describe('a failure', () => {
         });
       }
     });
-    const runner = newRunner(backend.database);
-    failing(runner, database, id);
-    expect(await runner.wait(id, 300_000)).toBeNull();
-    expect(await operationOf(backend, caller, id)).toMatchObject({
+    expect(await runExport(backend, { ...caller, database }, 'shell')).toMatchObject({
       status: 'FAILED',
-      error: { code: 'STATE_EMPTY', message: 'There is nothing.' },
+      error: { code: 'STATE_EMPTY' },
     });
-    await runner.close();
   });
 
   test('is none because somebody holds the state locked: an export’s event then names it in its payload', async () => {
@@ -328,22 +311,4 @@ describe('a failure', () => {
       holder.release();
     }
   });
-});
-
-test('a place that is given back goes to whoever waits, and to nobody who comes at that moment', async () => {
-  const slots = new Slots(1);
-  const giveBack = await slots.take();
-  let [atWork, most] = [0, 0];
-  const work = async () => {
-    const done = await slots.take();
-    atWork += 1;
-    most = Math.max(most, atWork);
-    await Promise.resolve();
-    atWork -= 1;
-    done();
-  };
-  const waiting = work();
-  giveBack();
-  await Promise.all([waiting, work(), work()]);
-  expect(most).toBe(1);
 });

@@ -10,20 +10,12 @@ import type { Caller } from '../../src/history/states.ts';
 import { archiveKeyOf } from '../../src/operations/archive-keys.ts';
 import { downloadUrl, openArchive, removeExpiredArchives } from '../../src/operations/downloads.ts';
 import { importStateArchive } from '../../src/operations/import-state-archive.ts';
-import {
-  failInterrupted,
-  findExports,
-  markSucceeded,
-  OperationLostError,
-  renewLeases,
-} from '../../src/operations/operation-lifecycle.ts';
+import { findExports } from '../../src/operations/operation-lifecycle.ts';
 import {
   findLastSuccesses,
-  findOperations,
   listVersionMapping,
   searchOperations,
 } from '../../src/operations/operation-records.ts';
-import type { OperationRunner } from '../../src/operations/operation-runner.ts';
 import { UploadsInFlight } from '../../src/operations/uploads-in-flight.ts';
 import { createApiToken } from '../auth/support/kilolock-tenancy.ts';
 import { loadTerraformHistory } from '../support/fixtures.ts';
@@ -32,7 +24,7 @@ import {
   archivePath,
   type Backend,
   createCaller,
-  newRunner,
+  ended,
   openBackend,
   operationOf,
   POLICIES,
@@ -45,7 +37,6 @@ import {
 } from './support/backend.ts';
 import { annotate, post, postTerraformHistory } from './support/histories.ts';
 import { interceptQueries } from './support/intercept-queries.ts';
-import { recordImport } from './support/restores.ts';
 
 let backend: Backend;
 let caller: Caller;
@@ -69,26 +60,6 @@ const [firstDocument = '', secondDocument = ''] = loadTerraformHistory().map(({ 
 function gate(): { opened: Promise<void>; open: () => void } {
   const { promise, resolve } = Promise.withResolvers<void>();
   return { opened: promise, open: resolve };
-}
-
-/** A runner of one place, taken until `free` is called: what is started on it waits. */
-async function busyRunner(): Promise<{ runner: OperationRunner; free: () => void }> {
-  const runner = newRunner(backend.database, 1);
-  const [begun, freed] = [gate(), gate()];
-  const blocker = await recordImport(backend.database, caller, 'blocker');
-  runner.start(
-    backend.database,
-    { id: blocker, requestId: 'request-1' },
-    {
-      job: async () => {
-        begun.open();
-        await freed.opened;
-      },
-      onEnd: async () => {},
-    },
-  );
-  await begun.opened;
-  return { runner, free: freed.open };
 }
 
 /** The first statement of the transaction that puts an export on record. */
@@ -178,12 +149,11 @@ describe('an export', () => {
 
   test('of a state that is deleted before its turn comes fails with STATE_NOT_FOUND', async () => {
     const { stateId } = await post(backend.database, caller, 'app', firstDocument);
-    const { runner, free } = await busyRunner();
-    const services = { ...backend.services, runner };
-    const pending = await runExport({ services }, caller, 'app', { waitSeconds: 0 });
+    const release = backend.holdQueue();
+    const pending = await runExport(backend, caller, 'app', { waitSeconds: 0 });
     await backend.database.pool.query('delete from states where id = $1', [stateId]);
-    free();
-    await runner.wait(pending.id, 300_000);
+    release();
+    await ended(backend.services, caller, pending.id);
     expect(await operationOf(backend, caller, pending.id)).toMatchObject({
       status: 'FAILED',
       error: { code: 'STATE_NOT_FOUND' },
@@ -191,7 +161,6 @@ describe('an export', () => {
     expect(await eventsOf('state_export')).toMatchObject([
       { state_id: null, payload: { outcome: 'failed' } },
     ]);
-    await runner.close();
   });
 
   test('of a state that is deleted while it is written is whole, and its event names no state', async () => {
@@ -395,60 +364,27 @@ describe('an idempotency key', () => {
 describe('waiting', () => {
   test('for no time gives the operation as it stands; it ends by itself', async () => {
     await post(backend.database, caller, 'app', firstDocument);
-    const { runner, free } = await busyRunner();
-    const services = { ...backend.services, runner };
-    const pending = await runExport({ services }, caller, 'app', { waitSeconds: 0 });
+    const release = backend.holdQueue();
+    const pending = await runExport(backend, caller, 'app', { waitSeconds: 0 });
     expect(pending).toMatchObject({ status: 'PENDING', startedAt: null, finishedAt: null, archive: null });
-    free();
-    await runner.wait(pending.id, 300_000);
+    release();
+    await ended(backend.services, caller, pending.id);
     expect((await operationOf(backend, caller, pending.id)).status).toBe('SUCCEEDED');
-    await runner.close();
   });
 
   test('ends with the operation when the same key asks again', async () => {
     await post(backend.database, caller, 'app', firstDocument);
-    const { runner, free } = await busyRunner();
-    const services = { ...backend.services, runner };
-    await runExport({ services }, caller, 'app', { waitSeconds: 0, idempotencyKey: 'key' });
-    const waiting = runExport({ services }, caller, 'app', { idempotencyKey: 'key' });
-    free();
+    const release = backend.holdQueue();
+    await runExport(backend, caller, 'app', { waitSeconds: 0, idempotencyKey: 'key' });
+    const waiting = runExport(backend, caller, 'app', { idempotencyKey: 'key' });
+    release();
     expect((await waiting).status).toBe('SUCCEEDED');
-    await runner.close();
   });
 
   test.each([-1, 26, Number.NaN])('for %d seconds is refused', async (waitSeconds) => {
     await post(backend.database, caller, 'app', firstDocument);
     const refusal = await refusalOf(runExport(backend, caller, 'app', { waitSeconds }));
     expect(refusal).toMatchObject({ code: 'INVALID_INPUT', path: ['input', 'waitSeconds'] });
-  });
-
-  test('no more operations work at a time than the runner has places', async () => {
-    const runner = newRunner(backend.database, 2);
-    let [atWork, most] = [0, 0];
-    const both = gate();
-    const ids = await Promise.all(
-      [1, 2, 3, 4, 5].map((n) => recordImport(backend.database, caller, `work-${n}`)),
-    );
-    for (const id of ids) {
-      runner.start(
-        backend.database,
-        { id, requestId: 'request-1' },
-        {
-          job: async () => {
-            atWork += 1;
-            most = Math.max(most, atWork);
-            if (atWork === 2) both.open();
-            await both.opened;
-            await backend.database.pool.query('select 1');
-            atWork -= 1;
-          },
-          onEnd: async () => {},
-        },
-      );
-    }
-    await Promise.all(ids.map((id) => runner.wait(id, 300_000)));
-    expect([atWork, most]).toEqual([0, 2]);
-    await runner.close();
   });
 });
 
@@ -464,7 +400,8 @@ describe('rights are looked at again when work begins', () => {
     );
     const environment = { ...caller.namespace, ...rows[0], environmentSlug: caller.namespace.environment };
     const token = await createApiToken(database, environment);
-    const principal = await verifyKilolockCredential(database, POLICIES, Buffer.from(token.secret), null);
+    const presented = { secret: Buffer.from(token.secret), hint: null };
+    const principal = await verifyKilolockCredential(database, POLICIES, presented);
     if (principal === null) throw new Error('The token is not accepted.');
     return { id: token.id, environment, byToken: { ...caller, principal } };
   }
@@ -479,23 +416,21 @@ describe('rights are looked at again when work begins', () => {
   ])('and when %s meanwhile nothing is written', async (_what, withdraw) => {
     await post(backend.database, caller, 'app', firstDocument);
     const { id, byToken } = await tokenCaller();
-    const { runner, free } = await busyRunner();
-    const services = { ...backend.services, runner };
+    const release = backend.holdQueue();
     const operations = [
-      await runExport({ services }, byToken, 'app', { waitSeconds: 0 }),
-      await runImport({ services }, byToken, archive, { waitSeconds: 0, allowSharedLineage: true }),
+      await runExport(backend, byToken, 'app', { waitSeconds: 0 }),
+      await runImport(backend, byToken, archive, { waitSeconds: 0, allowSharedLineage: true }),
     ];
     const files = await storedFiles(backend);
     await backend.database.pool.query(withdraw, [id]);
     const before = await countRows(backend.database, ['public']);
-    free();
+    release();
     for (const operation of operations) {
-      await runner.wait(operation.id, 300_000);
+      await ended(backend.services, caller, operation.id);
       expect(await operationOf(backend, caller, operation.id)).toMatchObject(WITHDRAWN);
     }
     expect(await countRows(backend.database, ['public'])).toEqual(before);
     expect(await storedFiles(backend)).toEqual({ archives: files.archives, underWay: [] });
-    await runner.close();
   });
 
   test('and a link ends with the token that it was made with', async () => {
@@ -577,90 +512,6 @@ describe('a download', () => {
     expect(await eventsOf('state_archive_download')).toMatchObject(
       readers.map(() => ({ state_id: null, payload: { state_id: stateId } })),
     );
-  });
-});
-
-describe('an operation whose process was not heard of for the length of its lease', () => {
-  const expireLease = (id: string) =>
-    backend.database.pool.query(
-      `update state_archive.operation set lease_until = clock_timestamp() - interval '1 second' where id = $1`,
-      [id],
-    );
-
-  test('reads FAILED with OPERATION_INTERRUPTED, swept or not', async () => {
-    const id = await recordImport(backend.database, caller, 'lost');
-    expect((await operationOf(backend, caller, id)).status).toBe('RUNNING');
-    await expireLease(id);
-    const read = await operationOf(backend, caller, id);
-    expect(read).toMatchObject({ status: 'FAILED', error: { code: 'OPERATION_INTERRUPTED', path: null } });
-    await failInterrupted(backend.database.for('record'));
-    const swept = await operationOf(backend, caller, id);
-    expect(swept).toMatchObject({ status: 'FAILED', error: read.error, finishedAt: expect.any(String) });
-    const { rows } = await backend.database.pool.query(
-      'select status from state_archive.operation where id = $1',
-      [id],
-    );
-    expect(rows).toEqual([{ status: 'FAILED' }]);
-  });
-
-  const progress = { versionsDone: 3n, versionsTotal: 10n, bytesDone: 9007199254740993n, bytesTotal: null };
-
-  test('stays interrupted, whatever its process says of it later', async () => {
-    const id = await recordImport(backend.database, caller, 'revenant');
-    await expireLease(id);
-    await renewLeases(backend.database.for('record'), new Map([[id, progress]]));
-    expect(await operationOf(backend, caller, id)).toMatchObject({
-      status: 'FAILED',
-      progress: { versionsDone: 0n },
-    });
-  });
-
-  test('is no such operation while its process says how far it is', async () => {
-    const id = await recordImport(backend.database, caller, 'alive');
-    await renewLeases(backend.database.for('record'), new Map([[id, progress]]));
-    await failInterrupted(backend.database.for('record'));
-    expect(await operationOf(backend, caller, id)).toMatchObject({ status: 'RUNNING', progress });
-  });
-
-  test.each([
-    ['and was given up', true],
-    ['though nobody has swept it yet', false],
-  ])('%s restores nothing when it comes back', async (_when, isSwept) => {
-    const before = await countRows(backend.database, ['public']);
-    const database = interceptQueries(backend.database, async (statement) => {
-      if (!statement.startsWith('insert into "public"."states"')) return;
-      const { rows } = await backend.database.pool.query(
-        `select id from state_archive.operation where tenant_id = $1 and status = 'RUNNING'`,
-        [caller.namespace.tenantId],
-      );
-      await expireLease(rows[0].id);
-      if (isSwept) await failInterrupted(backend.database.for('record'));
-    });
-    const operation = await runImport(backend, { ...caller, database }, archive);
-    expect(operation.status).toBe('FAILED');
-    expect(await countRows(backend.database, ['public'])).toEqual(before);
-    expect((await storedFiles(backend)).underWay).toEqual([]);
-  });
-
-  test('cannot be recorded as a success', async () => {
-    const id = await recordImport(backend.database, caller, 'late');
-    await expireLease(id);
-    const success = markSucceeded(backend.database.for('record'), id, {
-      stateId: null,
-      archive: {
-        sha256: '0'.repeat(64),
-        sizeBytes: 1n,
-        historyDigest: '0'.repeat(64),
-        fileName: '',
-        objectKey: null,
-      },
-      report: null,
-      versions: 0,
-      rawBytes: 0n,
-      retentionSeconds: null,
-      replacedOperationId: null,
-    });
-    await expect(success).rejects.toBeInstanceOf(OperationLostError);
   });
 });
 
@@ -835,119 +686,5 @@ describe('files', () => {
     await refusalOf(runImport(backend, caller, archive, { label: ' ' }));
     await runImport(backend, caller, archive, { label: 'three', dryRun: true, allowSharedLineage: true });
     expect((await storedFiles(backend)).underWay).toEqual([]);
-  });
-
-  test('on their way in are gone although the failure could not be recorded', async () => {
-    const failing = interceptQueries(backend.database, () => {
-      throw new Error('no database');
-    });
-    const runner = newRunner(backend.database);
-    let ended = 0;
-    runner.start(
-      failing,
-      { id: randomUUID(), requestId: 'request-1' },
-      {
-        job: async () => {
-          throw new Error('the work failed');
-        },
-        onEnd: async () => {
-          ended += 1;
-        },
-      },
-    );
-    await runner.close();
-    expect(ended).toBe(1);
-  });
-});
-
-describe('shutting down', () => {
-  test('calls a running export off: it reads OPERATION_INTERRUPTED and leaves no file, whole or half', async () => {
-    await postTerraformHistory(backend.database, caller, 'app');
-    const before = await storedFiles(backend);
-    let closed: Promise<void> | undefined;
-    // The COPY of the raw states begins when the archive is open and half of it is written.
-    const database = interceptQueries(backend.database, (statement) => {
-      if (statement.startsWith('COPY')) closed = runner.close();
-    });
-    const runner = newRunner(backend.database);
-    const services = { ...backend.services, runner };
-    const operation = await runExport({ services }, { ...caller, database }, 'app');
-    await closed;
-    expect(closed).toBeDefined();
-    expect(operation).toMatchObject({ status: 'FAILED', error: { code: 'OPERATION_INTERRUPTED' } });
-    expect(await storedFiles(backend)).toEqual(before);
-    expect((await runExport(backend, caller, 'app')).status).toBe('SUCCEEDED');
-  });
-
-  test('calls a running import off: not a row and not a file of it is left', async () => {
-    const before = await countRows(backend.database, ['public']);
-    let closed: Promise<void> | undefined;
-    const database = interceptQueries(backend.database, (statement) => {
-      if (statement.startsWith('COPY "public"."state_versions"')) closed = runner.close();
-    });
-    const runner = newRunner(backend.database);
-    const services = { ...backend.services, runner };
-    const operation = await runImport({ services }, { ...caller, database }, archive);
-    await closed;
-    expect(closed).toBeDefined();
-    expect(operation).toMatchObject({ status: 'FAILED', error: { code: 'OPERATION_INTERRUPTED' } });
-    expect(await countRows(backend.database, ['public'])).toEqual(before);
-    expect((await storedFiles(backend)).underWay).toEqual([]);
-    const { rows } = await backend.database.pool.query(
-      `select kind, state_id, actor, payload from events where payload ->> 'archive_id' = $1`,
-      [operation.id],
-    );
-    // The one row a failure leaves: who failed with which file, in which request, and why.
-    expect(rows.map(({ payload, ...row }) => ({ ...row, payload: JSON.parse(payload) }))).toEqual([
-      {
-        kind: 'state_import',
-        state_id: null,
-        actor: caller.principal.actor,
-        payload: {
-          outcome: 'failed',
-          error: 'OPERATION_INTERRUPTED',
-          archive_id: operation.id,
-          archive_digest: expect.stringMatching(/^[0-9a-f]{64}$/),
-          label: operation.label,
-          principal: caller.principal.subject,
-          request_id: 'request-1',
-        },
-      },
-    ]);
-  });
-
-  test('does not wait for a statement that takes its time', async () => {
-    let closed: Promise<void> | undefined;
-    const database = interceptQueries(
-      backend.database,
-      () => {},
-      async (statement, client) => {
-        if (!statement.includes('insert into state_archive.version_digest')) return;
-        const slow = client.query('select pg_sleep(600)');
-        closed = runner.close();
-        await slow;
-      },
-    );
-    const runner = newRunner(backend.database);
-    const services = { ...backend.services, runner };
-    const operation = await runImport({ services }, { ...caller, database }, archive, { label: 'slow' });
-    await closed;
-    expect(operation).toMatchObject({ status: 'FAILED', error: { code: 'OPERATION_INTERRUPTED' } });
-  });
-
-  test('ends what waits for its turn without beginning it', async () => {
-    await post(backend.database, caller, 'app', firstDocument);
-    const { runner, free } = await busyRunner();
-    const services = { ...backend.services, runner };
-    const pending = await runExport({ services }, caller, 'app', { waitSeconds: 0 });
-    const closed = runner.close();
-    free();
-    await closed;
-    const found = await findOperations(backend.database.for('record'), caller, [pending.id]);
-    expect(found.get(pending.id)).toMatchObject({
-      status: 'FAILED',
-      startedAt: null,
-      error: { code: 'OPERATION_INTERRUPTED' },
-    });
   });
 });

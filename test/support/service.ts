@@ -151,9 +151,9 @@ function answerOf<Data>(status: number, text: string): GraphqlAnswer<Data> {
   return { status, data, errors, denials, text };
 }
 
-/** Notes the text of every statement that goes over any connection of the pool. */
+/** Notes the text of every statement that goes over any connection but the queue's, which is asked by the clock. */
 function recordStatements({ pools }: KilolockDatabase, statements: string[]): void {
-  for (const pool of Object.values(pools)) {
+  for (const pool of [pools.reads, pools.writes, pools.streams]) {
     pool.on('connect', (client) => {
       const query = client.query.bind(client) as (...args: unknown[]) => unknown;
       const recording = (...args: unknown[]) => {
@@ -167,7 +167,7 @@ function recordStatements({ pools }: KilolockDatabase, statements: string[]): vo
   }
 }
 
-/** What the service does by the clock and not for a request: the sweep for operations whose lease is over. */
+/** What the service does by the clock and not for a request: the sweep for operations that nobody looks after. */
 function isHousekeeping(statement: string): boolean {
-  return statement.includes('"lease_until" <');
+  return statement.includes('heartbeat_at + make_interval');
 }

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
 import { connectDatabase } from '../../src/database/connection.ts';
-import { prepareDatabase } from '../../src/database/prepare.ts';
+import { prepareControlDatabase } from '../../src/database/prepare.ts';
 import { type EmbeddedServer, startEmbeddedServer } from '../../src/development/embedded-server.ts';
 import { createKilolockTables } from '../../src/development/kilolock-tables.ts';
 
@@ -84,7 +84,7 @@ async function createTemplate({ administration, template }: TestServerAddress): 
   const database = connectDatabase({ connectionString: onDatabase(administration, template) });
   try {
     await createKilolockTables(database);
-    await prepareDatabase(database);
+    await prepareControlDatabase(database);
   } finally {
     await database.close();
   }

@@ -8,8 +8,7 @@ import { exportStateArchive } from '../../operations/export-state-archive.ts';
 import { type ImportRequest, importStateArchive } from '../../operations/import-state-archive.ts';
 import { importStateSnapshot } from '../../operations/import-state-snapshot.ts';
 import type { OperationRecord } from '../../operations/operation-records.ts';
-import { undecided } from '../../operations/operation-runner.ts';
-import type { OperationOptions, StartedOperation } from '../../operations/start-operation.ts';
+import { type OperationOptions, undecided } from '../../operations/start-operation.ts';
 import {
   pathTo,
   RequestRefusedError,
@@ -95,15 +94,14 @@ async function operationPayload(
   context: GraphqlContext,
   mutation: string,
   reader: Reader | null,
-  start: () => Promise<StartedOperation>,
+  start: () => Promise<string>,
 ): Promise<{ operation: OperationParent | null; userErrors: UserError[] }> {
   const outcome = await refusable(context, mutation, start);
   if ('refusal' in outcome) return { operation: null, userErrors: [outcome.refusal] };
   if (reader === null) throw new Error('An operation was started in no environment.');
   forgetReads(reader.loaders);
-  const { id, failure } = outcome.value;
-  const { operation, error } = await operationOrWhyNot(reader, id);
-  const problem = operation?.error ?? failure ?? error;
+  const { operation, error } = await operationOrWhyNot(reader, outcome.value);
+  const problem = operation?.error ?? error;
   return { operation: readOrNull(reader, operation), userErrors: problem ? [problem] : [] };
 }
 

@@ -7,7 +7,9 @@ import { requirePermission } from '../reader.ts';
 import type {
   StateArchiveFileResolvers,
   StateArchiveImportReportResolvers,
+  StateArchiveOperationProgressResolvers,
   StateArchiveOperationResolvers,
+  StateArchiveUserErrorResolvers,
 } from '../schema-types.ts';
 
 export const StateArchiveOperation: StateArchiveOperationResolvers = {
@@ -20,11 +22,7 @@ export const StateArchiveOperation: StateArchiveOperationResolvers = {
   kind: ({ record }) => record.kind,
   name: ({ record }) => record.label,
   status: ({ record }) => record.status,
-  progress: ({ record: { progress } }) => ({
-    ...progress,
-    versionsDone: Number(progress.versionsDone),
-    versionsTotal: progress.versionsTotal === null ? null : Number(progress.versionsTotal),
-  }),
+  progress: ({ record }) => record.progress,
   actor: ({ record }) => record.actor,
   createdAt: ({ record }) => record.createdAt,
   startedAt: ({ record }) => record.startedAt,
@@ -52,6 +50,11 @@ export const StateArchiveOperation: StateArchiveOperationResolvers = {
   },
 };
 
+export const StateArchiveOperationProgress: StateArchiveOperationProgressResolvers = {
+  versionsDone: ({ versionsDone }) => Number(versionsDone),
+  versionsTotal: ({ versionsTotal }) => (versionsTotal === null ? null : Number(versionsTotal)),
+};
+
 export const StateArchiveFile: StateArchiveFileResolvers = {
   sha256: ({ archive }) => archive.sha256,
   sizeBytes: ({ archive }) => archive.sizeBytes,
@@ -71,4 +74,9 @@ export const StateArchiveImportReport: StateArchiveImportReportResolvers = {
   eventCount: ({ events }) => events,
   resourceSpanCount: ({ resourceSpans }) => resourceSpans,
   outputCount: ({ outputs }) => outputs,
+  warnings: ({ warnings }) => [...warnings],
+};
+
+export const StateArchiveUserError: StateArchiveUserErrorResolvers = {
+  path: ({ path }) => (path === null ? null : [...path]),
 };

@@ -23,7 +23,15 @@ const REMARKS: Readonly<Record<string, string>> = {
   portal_personal_access_tokens: 'Data model 7.3.',
   'state_archive.operation': 'One export or import, from request to outcome.',
   'state_archive.operation.state_name': 'The stored name, the one in `states.name`.',
-  'state_archive.operation.lease_until': 'Until when the worker that runs it may be believed alive.',
+  'state_archive.operation.attempt':
+    'How often work on it has begun; who holds an earlier number holds nothing.',
+  'state_archive.operation.worker': 'The process that works on it, or did last.',
+  'state_archive.operation.heartbeat_at':
+    'When its worker, or whoever queued it, was last heard of; null: it was never queued, or an earlier release began it.',
+  'state_archive.operation.request':
+    'What is to be done and with whose rights; null where nobody else could do it.',
+  'state_archive.operation.lease_until':
+    'Until when the process of an earlier release that runs it may be believed alive; null for all others.',
   'state_archive.operation.replaced_operation_id':
     'The export that was taken of the history this import replaced.',
   'state_archive.operation.support_reason': 'Why support asked for it in an environment that is not its own.',

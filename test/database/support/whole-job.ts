@@ -1,6 +1,6 @@
 import { expect } from '@jest/globals';
 import { connectDatabase } from '../../../src/database/connection.ts';
-import { prepareDatabase } from '../../../src/database/prepare.ts';
+import { prepareControlDatabase } from '../../../src/database/prepare.ts';
 import { refuseUnusableDatabase } from '../../../src/database/readiness.ts';
 import { DigestBudget } from '../../../src/history/digest-budget.ts';
 import { readManifestPreviews } from '../../../src/history/manifest-preview.ts';
@@ -25,7 +25,7 @@ export async function doWholeJob(
 ): Promise<void> {
   const database = connectDatabase({ connectionString });
   try {
-    await prepareDatabase(database);
+    await prepareControlDatabase(database);
     await refuseUnusableDatabase(database);
     const who = { ...caller, database };
     const page = { labelPrefix: 'app', after: null, limit: 10 };

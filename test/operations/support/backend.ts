@@ -9,17 +9,19 @@ import { loadOrCreateLinkSigner } from '../../../src/auth/links.ts';
 import { type Principal, SCOPES } from '../../../src/auth/principal.ts';
 import type { KilolockDatabase } from '../../../src/database/connection.ts';
 import { EnvironmentDatabases } from '../../../src/database/environment-databases.ts';
-import { findNamespace } from '../../../src/history/namespace.ts';
+import { findNamespace, type NamespaceSelector } from '../../../src/history/namespace.ts';
 import type { Caller } from '../../../src/history/states.ts';
 import { Inspector } from '../../../src/inspection/inspector.ts';
 import { DownloadAccesses } from '../../../src/operations/download-accesses.ts';
-import { Environments } from '../../../src/operations/environments.ts';
+import { Environments, type OpenEnvironment } from '../../../src/operations/environments.ts';
 import { exportStateArchive } from '../../../src/operations/export-state-archive.ts';
 import { type ImportRequest, importStateArchive } from '../../../src/operations/import-state-archive.ts';
+import { type Job, OperationQueue } from '../../../src/operations/operation-queue.ts';
 import { findOperations, type OperationRecord } from '../../../src/operations/operation-records.ts';
-import { OperationRunner } from '../../../src/operations/operation-runner.ts';
+import { openWorkshop } from '../../../src/operations/operation-work.ts';
+import { OperationWorker } from '../../../src/operations/operation-worker.ts';
 import type { ArchiveServices } from '../../../src/operations/services.ts';
-import type { OperationOptions } from '../../../src/operations/start-operation.ts';
+import { type OperationOptions, waitForEnd } from '../../../src/operations/start-operation.ts';
 import { UploadsInFlight } from '../../../src/operations/uploads-in-flight.ts';
 import { toUserError, type UserError } from '../../../src/operations/user-error.ts';
 import { openArchiveStore } from '../../../src/store/archive-store.ts';
@@ -35,13 +37,17 @@ export interface Backend {
   readonly storeDirectory: string;
   /** What is being worked on. */
   readonly scratchDirectory: string;
-  /** Stops the runner, drops the database and removes the files. Call it in `afterAll`. */
+  /** Gives nothing of the queue out until what it returns is called. */
+  holdQueue(): () => void;
+  /** Ends the worker, as a shutdown does, and has another take its place when what it returns is called. */
+  closeWorker(): Promise<() => void>;
+  /** Stops the worker, drops the database and removes the files. Call it in `afterAll`. */
   close(): Promise<void>;
 }
 
 /** What Kilolock's own tokens may do: everything in their environment. */
 export const POLICIES: CredentialPolicies = {
-  token: { export: true, import: true },
+  token: { dataPlaneExport: true, dataPlaneImport: true },
   owner: { export: true, import: true },
 };
 
@@ -52,16 +58,22 @@ export async function openBackend(): Promise<Backend> {
   const storeDirectory = join(directory, 'store');
   const scratchDirectory = join(directory, 'scratch');
   const { database } = given;
-  const environments = new Environments(
+  const environments = new GivenEnvironments(
     database,
     new EnvironmentDatabases({ maxDatabases: 2, maxConnectionsEach: 2, onOpened: async () => {} }),
   );
+  const queue = new HeldQueue(database);
+  let worker = newWorker(queue, environments);
   const services: ArchiveServices = {
     environments,
     store: await openArchiveStore({ kind: 'file', directory: storeDirectory }),
     scratch: await openScratch(scratchDirectory),
     links: await loadOrCreateLinkSigner(directory),
-    runner: newRunner(database),
+    queue,
+    get worker() {
+      return worker;
+    },
+    logger: SILENT,
     inspector: new Inspector(4, 0),
     readCredential: (token) => readKilolockCredential(database, POLICIES, token),
     accesses: new DownloadAccesses(),
@@ -71,14 +83,29 @@ export async function openBackend(): Promise<Backend> {
     uploads: new UploadsInFlight(100),
     retentionSeconds: 3600,
   };
+  worker.start(openWorkshop(services));
   return {
     database,
     connectionString: given.connectionString,
     services,
     storeDirectory,
     scratchDirectory,
+    holdQueue() {
+      queue.isHeld = true;
+      return () => {
+        queue.isHeld = false;
+        worker.nudge();
+      };
+    },
+    async closeWorker() {
+      await worker.close(60_000);
+      return () => {
+        worker = newWorker(queue, environments);
+        worker.start(openWorkshop(services));
+      };
+    },
     async close() {
-      await services.runner.close();
+      await worker.close(60_000);
       await services.inspector.close();
       await given.drop();
       await rm(directory, { recursive: true, force: true });
@@ -86,12 +113,40 @@ export async function openBackend(): Promise<Backend> {
   };
 }
 
-/** A runner that logs nothing. */
-export function newRunner(database: KilolockDatabase, concurrency = 4): OperationRunner {
-  return new OperationRunner({
-    openDatabases: () => [database],
-    logger: pino({ level: 'silent' }),
-    concurrency,
+const SILENT = pino({ level: 'silent' });
+
+/** A queue that can be kept from giving anything out. */
+class HeldQueue extends OperationQueue {
+  isHeld = false;
+
+  override async take(count: number): Promise<Job[]> {
+    return this.isHeld ? [] : super.take(count);
+  }
+}
+
+/** Environments whose work is done on the database that whoever asked for it last was given, with its faults. */
+class GivenEnvironments extends Environments {
+  readonly #given = new Map<string, KilolockDatabase>();
+
+  give({ namespace, database }: Caller): void {
+    this.#given.set(`${namespace.workspace}/${namespace.environment}`, database);
+  }
+
+  override async open(selector: NamespaceSelector): Promise<OpenEnvironment | null> {
+    const found = await super.open(selector);
+    const given = this.#given.get(`${selector?.workspace}/${selector?.environment}`);
+    return found && given ? { ...found, database: given } : found;
+  }
+}
+
+/** A worker that logs nothing. */
+function newWorker(queue: OperationQueue, environments: Environments): OperationWorker {
+  return new OperationWorker({
+    queue,
+    databaseOf: (environment) => environments.databaseOf(environment),
+    logger: SILENT,
+    concurrency: 4,
+    maxRunning: 100,
   });
 }
 
@@ -162,9 +217,10 @@ export async function runExport(
   label: string,
   options: Partial<OperationOptions> = {},
 ): Promise<OperationRecord> {
+  giveDatabase(services, caller);
   const request = { caller, requestId: REQUEST_ID };
-  const { id } = await exportStateArchive(services, request, label, { ...DEFAULTS, ...options });
-  if (options.waitSeconds === undefined) await services.runner.wait(id, PATIENCE_MS);
+  const id = await exportStateArchive(services, request, label, { ...DEFAULTS, ...options });
+  if (options.waitSeconds === undefined) await ended(services, caller, id);
   return operationOf({ services }, caller, id);
 }
 
@@ -193,7 +249,8 @@ export async function runImport(
     .update(await readFile(staged))
     .digest('hex');
   const file = { path: staged, sha256, fileName: 'upload.klstate' };
-  const { id } = await importStateArchive(services, { caller, requestId: REQUEST_ID }, file, {
+  giveDatabase(services, caller);
+  const id = await importStateArchive(services, { caller, requestId: REQUEST_ID }, file, {
     ...DEFAULTS,
     label: null,
     onConflict: { kind: 'REFUSE' },
@@ -202,8 +259,18 @@ export async function runImport(
     expectedSha256: null,
     ...input,
   });
-  if (input.waitSeconds === undefined) await services.runner.wait(id, PATIENCE_MS);
+  if (input.waitSeconds === undefined) await ended(services, caller, id);
   return operationOf({ services }, caller, id);
+}
+
+/** Has operations of the caller's environment worked on with the caller's database, and the faults it has. */
+function giveDatabase({ environments }: ArchiveServices, caller: Caller): void {
+  if (environments instanceof GivenEnvironments) environments.give(caller);
+}
+
+/** Waits until an operation has ended, however long that takes. */
+export async function ended(services: ArchiveServices, caller: Caller, id: string): Promise<void> {
+  await waitForEnd(services, caller, id, PATIENCE_MS);
 }
 
 /** An operation as its caller reads it. */

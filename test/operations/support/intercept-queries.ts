@@ -15,7 +15,7 @@ export function interceptQueries(
   before: Look,
   after: Look = () => {},
 ): KilolockDatabase {
-  const { reads, writes, streams } = database.pools;
+  const { reads, writes, streams, queue } = database.pools;
   const interceptedPool = (pool: pg.Pool) =>
     new Proxy(pool, {
       get(target, property) {
@@ -27,6 +27,7 @@ export function interceptQueries(
     reads: interceptedPool(reads),
     writes: interceptedPool(writes),
     streams: interceptedPool(streams),
+    queue: interceptedPool(queue),
   };
   return databaseOn(pools, () => database.close());
 }

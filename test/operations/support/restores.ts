@@ -3,7 +3,7 @@ import { DEFAULT_ARCHIVE_LIMITS } from '../../../src/archive/format.ts';
 import type { DatabaseSession, KilolockDatabase } from '../../../src/database/connection.ts';
 import type { Caller } from '../../../src/history/states.ts';
 import { insertOperation } from '../../../src/operations/operation-admission.ts';
-import { markRunning } from '../../../src/operations/operation-lifecycle.ts';
+import { beginPart } from '../../../src/operations/operation-lifecycle.ts';
 import { applyRestore } from '../../../src/restore/apply.ts';
 import { destinationOf } from '../../../src/restore/destination.ts';
 import { planRestore, type RestorePlan } from '../../../src/restore/plan.ts';
@@ -46,8 +46,9 @@ export async function recordImport(
     archiveSha256: null,
     requestId: 'request-1',
     idempotency: null,
+    order: null,
   });
-  await markRunning(db, id);
+  await beginPart(db, id, 'a test');
   return id;
 }
 

@@ -1,0 +1,130 @@
+import { join } from 'node:path';
+import type { Logger } from 'pino';
+import { DEFAULT_ARCHIVE_LIMITS } from './archive/format.ts';
+import { readKilolockCredential } from './auth/kilolock-credentials.ts';
+import { linkKeysOf } from './auth/link-keys.ts';
+import { createLinkSigner, type LinkSigner, loadOrCreateLinkSigner } from './auth/links.ts';
+import { describeError } from './base/error-log.ts';
+import { blameOperator } from './base/operator-error.ts';
+import type { Config } from './config.ts';
+import type { KilolockDatabase } from './database/connection.ts';
+import { EnvironmentDatabases } from './database/environment-databases.ts';
+import { Inspector } from './inspection/inspector.ts';
+import { DownloadAccesses } from './operations/download-accesses.ts';
+import { removeExpiredArchives } from './operations/downloads.ts';
+import { Environments } from './operations/environments.ts';
+import { OperationQueue } from './operations/operation-queue.ts';
+import { OperationSweep, sweepOperations } from './operations/operation-sweep.ts';
+import { openWorkshop } from './operations/operation-work.ts';
+import { OperationWorker } from './operations/operation-worker.ts';
+import { removeAbandonedUploads } from './operations/received-uploads.ts';
+import type { ArchiveServices } from './operations/services.ts';
+import { UploadsInFlight } from './operations/uploads-in-flight.ts';
+import { openArchiveStore } from './store/archive-store.ts';
+import { openScratch } from './store/scratch.ts';
+
+/** What works on operations in this process, and what operations are worked on with. */
+export interface Operating {
+  readonly services: ArchiveServices;
+  /** Takes no new operations up. Those at work go on. */
+  stopTaking(): void;
+  /** Hands back what is at work, for others to take up; nothing of it is left behind. */
+  handBack(): Promise<void>;
+  /** Closes the rest. The control database is the caller's to close. */
+  close(): Promise<void>;
+}
+
+/** A request may hold a snapshot up to the thread it is inspected in. */
+const MIN_INSPECTIONS = 4;
+const READY_THREADS = 1;
+const ENVIRONMENT_DATABASES = 50;
+const CONNECTIONS_AN_ENVIRONMENT = 5;
+const HOUSEKEEPING_MS = 10 * 60 * 1000;
+/** Six times as long as between two signs of life of a process. */
+const LEFTOVERS_AGE_MS = 6 * HOUSEKEEPING_MS;
+/** How long a shutdown waits until the record says that operations were handed back. */
+const HAND_BACK_MS = 10_000;
+
+const DATA_DIRECTORY = 'DATA_DIR cannot be used';
+
+/**
+ * Begins to work on operations, on a prepared control database.
+ *
+ * @throws OperatorError when DATA_DIR or the database cannot be used.
+ */
+export async function startOperating(
+  config: Config,
+  database: KilolockDatabase,
+  logger: Logger,
+): Promise<Operating> {
+  const queue = new OperationQueue(database);
+  const ownDatabases = new EnvironmentDatabases({
+    maxDatabases: ENVIRONMENT_DATABASES,
+    maxConnectionsEach: CONNECTIONS_AN_ENVIRONMENT,
+    onOpened: (database) => sweepOperations(database, queue),
+  });
+  const environments = new Environments(database, ownDatabases);
+  const worker = new OperationWorker({
+    queue,
+    databaseOf: (environment) => environments.databaseOf(environment),
+    logger,
+    concurrency: config.workerConcurrency,
+    maxRunning: config.maxOperationsPerEnvironment,
+  });
+  const inspector = new Inspector(Math.max(MIN_INSPECTIONS, config.workerConcurrency), READY_THREADS);
+  const services: ArchiveServices = {
+    environments,
+    store: await openArchiveStore(config.archiveStore).catch(
+      blameOperator('ARCHIVE_STORE_URL cannot be used'),
+    ),
+    scratch: await openScratch(join(config.dataDirectory, 'scratch')).catch(blameOperator(DATA_DIRECTORY)),
+    links: await linkSigner(config),
+    queue,
+    worker,
+    logger,
+    inspector,
+    readCredential: (token) => readKilolockCredential(database, config.auth.policies, token),
+    accesses: new DownloadAccesses(),
+    limits: { ...DEFAULT_ARCHIVE_LIMITS, maxArchiveBytes: BigInt(config.maxArchiveBytes) },
+    maxOperationsPerPrincipal: config.maxOperationsPerPrincipal,
+    maxArchivesPerPrincipal: config.maxArchivesPerPrincipal,
+    uploads: new UploadsInFlight(config.maxOperationsPerPrincipal),
+    retentionSeconds: config.archiveRetentionSeconds,
+  };
+  await sweepOperations(database, queue).catch(blameOperator('The database cannot be used'));
+  await housekeep(services, logger);
+  const housekeeping = setInterval(() => void housekeep(services, logger), HOUSEKEEPING_MS);
+  housekeeping.unref();
+  const sweep = new OperationSweep({ queue, openDatabases: () => environments.openDatabases, logger });
+  worker.start(openWorkshop(services));
+  return {
+    services,
+    stopTaking: () => worker.stopTaking(),
+    handBack: () => worker.close(HAND_BACK_MS),
+    async close() {
+      clearInterval(housekeeping);
+      sweep.close();
+      await Promise.all([ownDatabases.close(), inspector.close()]);
+    },
+  };
+}
+
+/** Removes what is past its time, and what a process that died left half done. */
+async function housekeep(services: ArchiveServices, logger: Logger): Promise<void> {
+  for (const work of [
+    () => removeExpiredArchives(services),
+    () => removeAbandonedUploads(services),
+    () => services.store.archives.removeLeftovers(LEFTOVERS_AGE_MS),
+    () => services.store.uploads.removeLeftovers(LEFTOVERS_AGE_MS),
+    () => services.scratch.removeLeftovers(LEFTOVERS_AGE_MS),
+  ]) {
+    await work().catch((error: unknown) => {
+      logger.warn({ error: describeError(error) }, 'housekeeping failed; it is tried again later');
+    });
+  }
+}
+
+async function linkSigner({ linkKeys: [first, ...others], dataDirectory }: Config): Promise<LinkSigner> {
+  if (first !== undefined) return createLinkSigner(linkKeysOf([first, ...others]));
+  return loadOrCreateLinkSigner(dataDirectory).catch(blameOperator(DATA_DIRECTORY));
+}

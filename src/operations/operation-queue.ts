@@ -1,0 +1,71 @@
+import type { PgBoss } from 'pg-boss';
+import { z } from 'zod';
+import type { KilolockDatabase } from '../database/connection.ts';
+import { OPERATION_QUEUE, openBoss } from '../database/queue-schema.ts';
+import type { NamespaceSelector } from '../history/namespace.ts';
+
+/** An operation that should be worked on, and where its record is. */
+export interface QueuedOperation {
+  readonly id: string;
+  readonly environment: NamespaceSelector;
+}
+
+/** A queued operation that this process was given, for as long as it says so by {@link OperationQueue.hold}. */
+export interface Job extends QueuedOperation {
+  /** How often it was given to somebody before: what is said of a job by whoever held it then is not heard. */
+  readonly retryCount: number;
+}
+
+const jobData = z.object({
+  environment: z.object({ workspace: z.string(), environment: z.string() }).nullable(),
+});
+
+/**
+ * What carries operations from whoever records them to whoever works on them, in the control database. It says that there is
+ * something to do, and nothing of what: a job is the id of an operation, which is the job's own, and where its record is.
+ * Whether anything is to be done at all, the record decides.
+ */
+export class OperationQueue {
+  readonly #boss: PgBoss;
+
+  /** @param database the control database, prepared. */
+  constructor(database: KilolockDatabase) {
+    this.#boss = openBoss(database);
+  }
+
+  /** Puts operations into the queue. Those that are in it stay as they are. */
+  async send(operations: readonly QueuedOperation[]): Promise<void> {
+    const jobs = operations.map(({ id, environment }) => ({ id, data: { environment } }));
+    await this.#boss.insert(OPERATION_QUEUE, jobs);
+  }
+
+  /** Takes at most so many operations, the oldest first: nobody else is given them meanwhile. */
+  async take(count: number): Promise<Job[]> {
+    const jobs = await this.#boss.fetch(OPERATION_QUEUE, { batchSize: count });
+    return jobs.map(({ id, retryCount, data }) => ({ id, retryCount, ...jobData.parse(data) }));
+  }
+
+  /** Says that jobs are still in hand. */
+  async hold(jobs: readonly Job[]): Promise<void> {
+    if (jobs.length > 0) await this.#boss.touch(OPERATION_QUEUE, jobs.map(attemptOf));
+  }
+
+  /** Puts a job back for somebody to take later: after a second at first, and after eight at most. */
+  async putBack(job: Job): Promise<void> {
+    await this.#boss.fail(OPERATION_QUEUE, attemptOf(job));
+  }
+
+  /** Removes a job whose operation is over, or another's. */
+  async remove(job: Job): Promise<void> {
+    await this.#boss.deleteJob(OPERATION_QUEUE, attemptOf(job));
+  }
+
+  /** Puts back what was taken by somebody who has not been heard of for ten seconds. */
+  async putBackAbandoned(): Promise<void> {
+    await this.#boss.supervise(OPERATION_QUEUE);
+  }
+}
+
+function attemptOf({ id, retryCount }: Job) {
+  return { id, retryCount };
+}

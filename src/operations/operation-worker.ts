@@ -1,0 +1,376 @@
+import { EventEmitter } from 'node:events';
+import { hostname } from 'node:os';
+import { setTimeout as pause } from 'node:timers/promises';
+import type { Logger } from 'pino';
+import { describeError } from '../base/error-log.ts';
+import { CommitUndecidedError } from '../database/commit.ts';
+import type { KilolockDatabase } from '../database/connection.ts';
+import { DatabaseUnavailableError, isConnectionLost } from '../database/errors.ts';
+import type { NamespaceSelector } from '../history/namespace.ts';
+import { ObjectMissingError, StoreUnavailableError } from '../store/object-store.ts';
+import { OperationHeartbeats } from './operation-heartbeats.ts';
+import {
+  type Attempt,
+  type AttemptEnd,
+  AttemptLostError,
+  beginPart,
+  type Claim,
+  type ClaimedOperation,
+  claimOperation,
+  type Outcome,
+  settleAttempt,
+} from './operation-lifecycle.ts';
+import type { Job, OperationQueue } from './operation-queue.ts';
+import type { OperationRecord } from './operation-records.ts';
+import type { OperationRequest } from './operation-request.ts';
+import { toUserError, type UserError } from './user-error.ts';
+
+/** What a job is given to work with. */
+export interface JobContext {
+  readonly attempt: Attempt;
+  /** Aborts when the attempt is over by its record, or the process shuts down. */
+  readonly signal: AbortSignal;
+  /** Notes how far the job is; cheap, as often as the job likes. */
+  readonly report: (progress: Partial<OperationRecord['progress']>) => void;
+}
+
+/** The work of one operation. */
+export interface OperationWork {
+  /** Does it, and records its own success in the transaction that holds its effect. */
+  readonly job: (context: JobContext) => Promise<void>;
+  /** Called once when an attempt is over, to clean up after it. */
+  readonly onEnd: (attempt: Attempt, end: AttemptEnd) => Promise<void>;
+}
+
+/** What a worker can do. */
+export interface Workshop {
+  /** What is to be done for an operation that `database` records. */
+  readonly workOf: (operation: ClaimedOperation, database: KilolockDatabase) => OperationWork;
+  /** Removes what was kept for an operation that has ended: whoever ended it may have died before. */
+  readonly tidyUp: (request: OperationRequest) => Promise<void>;
+}
+
+/** What the log knows an operation by. */
+interface OperationIds {
+  readonly id: string;
+  readonly requestId: string;
+}
+
+/** Where a worker gets its operations from, and how many it may do. */
+export interface OperationWorkerOptions {
+  readonly queue: Pick<OperationQueue, 'take' | 'hold' | 'putBack' | 'remove'>;
+  /** Opens the database that records the operations of an environment. */
+  readonly databaseOf: (environment: NamespaceSelector) => Promise<KilolockDatabase>;
+  readonly logger: Logger;
+  /** How many operations this process works on at a time; 0: none. */
+  readonly concurrency: number;
+  /** How many operations of one environment may be running at a time, over all processes. */
+  readonly maxRunning: number;
+}
+
+/** How often the queue is asked, by who has a place free. Behind a pooler nobody could be told. */
+const POLL_MS = 2_000;
+/** How often the queue is told that jobs are in hand; it believes it for ten seconds. */
+const HOLD_MS = 3_000;
+/** How long to wait before each try to record an end; the last ones outlast the restart of a database. */
+const RECORDING_PAUSES_MS = [0, 250, 1_000, 3_000, 10_000, 30_000];
+
+/**
+ * Works on the operations of the queue in this process, a bounded number at a time. The queue says that there may be something
+ * to do; what is done, the record decides: it is claimed before, kept alive meanwhile, and settled at the end, and each time
+ * the record may say that the operation is another's.
+ */
+export class OperationWorker {
+  readonly #options: OperationWorkerOptions;
+  readonly #heartbeats: OperationHeartbeats;
+  readonly #name = `${hostname()}:${process.pid}`;
+  readonly #shutdown = new AbortController();
+  readonly #timers: NodeJS.Timeout[] = [];
+  /** Emits the id of an operation when an attempt at it has ended here. */
+  readonly #ends = new EventEmitter().setMaxListeners(0);
+  /** What the queue has given this process and not been told the end of. */
+  readonly #inHand = new Map<string, Job>();
+  readonly #atWork = new Set<Promise<void>>();
+  #workshop: Workshop | null = null;
+  #free: number;
+  #isTaking = false;
+  #takeAgain = false;
+
+  constructor(options: OperationWorkerOptions) {
+    this.#options = options;
+    this.#free = options.concurrency;
+    this.#heartbeats = new OperationHeartbeats(options.logger);
+  }
+
+  /** Begins to work. */
+  start(workshop: Workshop): void {
+    if (this.#options.concurrency === 0) return;
+    this.#workshop = workshop;
+    this.#timers.push(
+      setInterval(() => this.nudge(), POLL_MS).unref(),
+      setInterval(() => void this.#hold(), HOLD_MS).unref(),
+    );
+    this.nudge();
+  }
+
+  /** Asks the queue now: something was put into it. */
+  nudge(): void {
+    this.#takeAgain = true;
+    if (!this.#isTaking) void this.#take();
+  }
+
+  /** Whether this process hands its operations back: nothing is worth waiting for. */
+  get isClosing(): boolean {
+    return this.#shutdown.signal.aborted;
+  }
+
+  /**
+   * Waits, at most `milliseconds`, until an attempt at an operation has ended in this process, or the process shuts down. Of
+   * other processes' attempts only the record tells.
+   */
+  async attemptEnded(operationId: string, milliseconds: number): Promise<void> {
+    const over = new AbortController();
+    const end = () => over.abort();
+    this.#ends.once(operationId, end);
+    const signal = AbortSignal.any([over.signal, this.#shutdown.signal]);
+    await pause(milliseconds, undefined, { signal, ref: false }).catch(() => {});
+    this.#ends.off(operationId, end);
+  }
+
+  /**
+   * Does a part of an attempt as an operation of its own, which is begun and ends with it. A failure is recorded, and thrown.
+   *
+   * @throws what the job failed with, unless the record says that it succeeded.
+   */
+  async runPart(
+    database: KilolockDatabase,
+    part: OperationIds,
+    { job, onEnd }: OperationWork,
+    whole: Pick<JobContext, 'signal'>,
+  ): Promise<void> {
+    const attempt = await beginPart(database.for('record'), part.id, this.#name);
+    const failure = await this.#do(database, attempt, job, whole.signal);
+    if (failure === null) return onEnd(attempt, 'succeeded');
+    const outcome = this.#explain(part, failure.error);
+    const end = await this.#settle(database, part, attempt, outcome);
+    await this.#cleanUp(part, () => onEnd(attempt, end));
+    if (end !== 'succeeded') throw failure.error;
+  }
+
+  /** Takes nothing from the queue any more. */
+  stopTaking(): void {
+    for (const timer of this.#timers.splice(0, 1)) clearInterval(timer);
+    this.#workshop = null;
+  }
+
+  /**
+   * Takes nothing any more, calls off what is worked on, and hands it back for others to take up.
+   *
+   * @param graceMs how long to wait until that is on record: a database that stands still would hold it up for ever. What is
+   *   not on record by then is taken up when this process has been silent for a while.
+   */
+  async close(graceMs: number): Promise<void> {
+    this.stopTaking();
+    this.#shutdown.abort(new Error('The service is shutting down.'));
+    await Promise.race([Promise.all(this.#atWork), pause(graceMs, undefined, { ref: false })]);
+    for (const timer of this.#timers.splice(0)) clearInterval(timer);
+    this.#heartbeats.close();
+  }
+
+  async #take(): Promise<void> {
+    this.#isTaking = true;
+    try {
+      while (this.#takeAgain && this.#workshop !== null && this.#free > 0) {
+        this.#takeAgain = false;
+        for (const job of await this.#options.queue.take(this.#free)) this.#begin(job, this.#workshop);
+      }
+    } catch (error) {
+      this.#warn(error, 'the queue of operations could not be asked');
+    } finally {
+      this.#isTaking = false;
+    }
+  }
+
+  #begin(job: Job, workshop: Workshop | null): void {
+    this.#free -= 1;
+    this.#takeAgain = true;
+    this.#inHand.set(job.id, job);
+    let isFree = false;
+    const giveBack = () => {
+      if (isFree) return;
+      isFree = true;
+      this.#free += 1;
+      this.nudge();
+    };
+    const done = this.#run(job, workshop, giveBack).finally(() => {
+      giveBack();
+      this.#inHand.delete(job.id);
+      this.#atWork.delete(done);
+      this.#ends.emit(job.id);
+    });
+    this.#atWork.add(done);
+  }
+
+  /** @param giveBack to be called when the work is over, however long it takes to put its end on record. */
+  async #run(job: Job, workshop: Workshop | null, giveBack: () => void): Promise<void> {
+    const { queue } = this.#options;
+    try {
+      // Taken at the very moment in which the process began to shut down.
+      if (workshop === null) return await queue.putBack(job);
+      const database = await this.#options.databaseOf(job.environment);
+      const claim = await this.#claim(database, job.id);
+      if (claim.kind === 'not yet') return await queue.putBack(job);
+      if (claim.kind === 'over') {
+        if (claim.request !== null) await workshop.tidyUp(claim.request);
+        return await queue.remove(job);
+      }
+      const { operation } = claim;
+      const work = workshop.workOf(operation, database);
+      const end = await this.#attempt(database, operation, work, giveBack);
+      const isOver = end === 'succeeded' || end === 'failed' || end === 'cancelled';
+      // What is another's may be over as well, and not tidied up after.
+      await (isOver ? queue.remove(job) : queue.putBack(job));
+    } catch (error) {
+      this.#warn(error, 'a job of the queue could not be settled; it is taken up again', {
+        operationId: job.id,
+      });
+      await queue.putBack(job).catch(() => {});
+    }
+  }
+
+  #claim(database: KilolockDatabase, id: string): Promise<Claim> {
+    const { maxRunning } = this.#options;
+    return claimOperation(database, id, { worker: this.#name, maxRunning });
+  }
+
+  async #attempt(
+    database: KilolockDatabase,
+    operation: ClaimedOperation,
+    { job, onEnd }: OperationWork,
+    giveBack: () => void,
+  ): Promise<AttemptEnd> {
+    const failure = await this.#do(database, operation, job, this.#shutdown.signal);
+    giveBack();
+    const end =
+      failure === null
+        ? 'succeeded'
+        : await this.#settle(database, operation, operation, this.#explain(operation, failure.error));
+    await this.#cleanUp(operation, () => onEnd(operation, end));
+    return end;
+  }
+
+  /** Does the work, and gives back what it failed with. */
+  async #do(
+    database: KilolockDatabase,
+    attempt: Attempt,
+    job: OperationWork['job'],
+    callOff: AbortSignal,
+  ): Promise<{ readonly error: unknown } | null> {
+    const over = new AbortController();
+    this.#heartbeats.hold(database, attempt, () => over.abort(new AttemptLostError(attempt)));
+    try {
+      const signal = AbortSignal.any([callOff, over.signal]);
+      signal.throwIfAborted();
+      await job({
+        attempt,
+        signal,
+        report: (progress) => this.#heartbeats.note(database, attempt.id, progress),
+      });
+      return null;
+    } catch (error) {
+      return { error };
+    } finally {
+      this.#heartbeats.drop(database, attempt.id);
+    }
+  }
+
+  /** Puts the end of an attempt on record, or finds that the record knows better. */
+  async #settle(
+    database: KilolockDatabase,
+    { id: operationId, requestId }: OperationIds,
+    attempt: Attempt,
+    outcome: Outcome,
+  ): Promise<AttemptEnd> {
+    for (const milliseconds of RECORDING_PAUSES_MS) {
+      await pause(milliseconds, undefined, { signal: this.#shutdown.signal, ref: false }).catch(() => {});
+      try {
+        const end = await settleAttempt(database.for('record'), attempt, outcome);
+        if (end !== 'undecided') return end;
+      } catch (problem) {
+        this.#warn(problem, 'the end of an operation could not be recorded; it is tried again', {
+          operationId,
+          requestId,
+        });
+      }
+      if (milliseconds > 0 && this.#shutdown.signal.aborted) break;
+    }
+    this.#options.logger.error({ operationId, requestId }, 'the end of an operation could not be recorded');
+    return 'undecided';
+  }
+
+  async #cleanUp({ id: operationId, requestId }: OperationIds, work: () => Promise<void>): Promise<void> {
+    await work().catch((error: unknown) => {
+      this.#options.logger.error(
+        { error: describeError(error), operationId, requestId },
+        'an operation could not clean up after itself',
+      );
+    });
+  }
+
+  #explain({ id: operationId, requestId }: OperationIds, error: unknown): Outcome {
+    if (this.#shutdown.signal.aborted) {
+      return interrupted('The service was shut down before the operation ended.');
+    }
+    if (error instanceof AttemptLostError) return interrupted('The operation was taken from its worker.');
+    const outage = outageOf(error);
+    const told = outage === null ? toUserError(error) : null;
+    if (told !== null) return { kind: 'failed', error: told };
+    this.#options.logger[outage === null ? 'error' : 'warn'](
+      { error: describeError(error), operationId, requestId },
+      outage === null ? 'operation failed' : 'an operation was interrupted',
+    );
+    return outage === null ? { kind: 'failed', error: internal(operationId) } : interrupted(outage);
+  }
+
+  async #hold(): Promise<void> {
+    try {
+      await this.#options.queue.hold([...this.#inHand.values()]);
+    } catch (error) {
+      this.#warn(error, 'the queue could not be told what is worked on');
+    }
+  }
+
+  #warn(error: unknown, message: string, ids: Readonly<Record<string, string>> = {}): void {
+    this.#options.logger.warn({ error: describeError(error), ...ids }, message);
+  }
+}
+
+/** What happened, in a sentence, when it says nothing of the operation and may be over later; else null. */
+function outageOf(error: unknown): string | null {
+  if (isConnectionLost(error) || error instanceof CommitUndecidedError) {
+    return 'The connection to the database was lost before the operation ended.';
+  }
+  if (error instanceof DatabaseUnavailableError || error instanceof StoreUnavailableError)
+    return error.message;
+  // Of a store that is another machine's disk, that one has it.
+  if (error instanceof ObjectMissingError) return 'The file that was received is not in the store.';
+  return null;
+}
+
+/** What is told when it has happened too often; before, the operation is taken up again. */
+function interrupted(what: string): Outcome {
+  const error: UserError = {
+    code: 'OPERATION_INTERRUPTED',
+    message: `${what} Nothing was written; ask again.`,
+    path: null,
+  };
+  return { kind: 'interrupted', error };
+}
+
+function internal(operationId: string): UserError {
+  return {
+    code: 'INTERNAL',
+    message: `The service failed, and nothing was written. The log says more under operation ${operationId}.`,
+    path: null,
+  };
+}

@@ -1,0 +1,51 @@
+import pino from 'pino';
+import { describeError } from './base/error-log.ts';
+import { blameOperator, exitWith } from './base/operator-error.ts';
+import { ConfigError, readConfig } from './config.ts';
+import { connectDatabase } from './database/connection.ts';
+import { prepareControlDatabase } from './database/prepare.ts';
+import { refuseUnusableDatabase } from './database/readiness.ts';
+import { startOperating } from './operating.ts';
+
+/** @file Works on operations beside the processes that serve requests, on the same database and store. */
+
+const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
+
+try {
+  // It verifies no tokens.
+  const config = readConfig({ ...process.env, AUTH_DEV_KEY: 'true' });
+  if (config.databaseUrl === null) {
+    throw new ConfigError(
+      'DATABASE_URL names the database to work on; it is not set. "npm start" works by itself on the embedded one.',
+    );
+  }
+  if (config.workerConcurrency === 0) {
+    throw new ConfigError('WORKER_CONCURRENCY is 0: there would be nothing for a worker to do.');
+  }
+  const logger = pino({ level: config.logLevel }, pino.destination({ dest: 2, sync: true }));
+  const database = connectDatabase({ connectionString: config.databaseUrl });
+  await prepareControlDatabase(database).catch(blameOperator('DATABASE_URL cannot be used'));
+  await refuseUnusableDatabase(database).catch(blameOperator('DATABASE_URL cannot be used'));
+  const operating = await startOperating(config, database, logger);
+
+  const shutDown = async (signal: NodeJS.Signals) => {
+    for (const each of SIGNALS) process.off(each, shutDown).on(each, () => process.exit(1));
+    logger.info({ signal }, 'shutting down');
+    try {
+      operating.stopTaking();
+      await operating.handBack();
+      await operating.close();
+      await database.close();
+    } catch (error) {
+      logger.fatal({ error: describeError(error) }, 'shutting down failed');
+      process.exit(1);
+    }
+    process.exit();
+  };
+  for (const signal of SIGNALS) process.on(signal, shutDown);
+  // What waits for work has no other handle that would keep the process.
+  setInterval(() => {}, 3_600_000);
+  process.stdout.write(`Working on up to ${config.workerConcurrency} operations at a time.\n`);
+} catch (error) {
+  exitWith(error);
+}
