@@ -1,5 +1,5 @@
 import { type Kysely, sql } from 'kysely';
-import { isVisibleText } from '../base/text.ts';
+import { stateLabelFault } from '../base/state-label.ts';
 import type { Database } from '../database/types.ts';
 import { possibleNames, type StateNamespace, selectStates, storedName } from '../history/namespace.ts';
 import { RestoreRefusedError } from './errors.ts';
@@ -12,18 +12,13 @@ export interface Destination {
   readonly name: string;
 }
 
-const MAX_LABEL_BYTES = 1024;
-
 /**
  * The destination a label stands for.
  *
- * Kilolock itself accepts any name (data model 1.13); what is refused here could not be addressed afterwards: nothing
- * at all, white space at an end (its HTTP interface trims it), characters that are not seen, and an empty, `.` or `..` segment.
- *
- * @throws RestoreRefusedError INVALID_INPUT.
+ * @throws RestoreRefusedError INVALID_INPUT for a label that {@link stateLabelFault} finds something in.
  */
 export function destinationOf(namespace: StateNamespace, label: string): Destination {
-  const problem = problemOfLabel(label);
+  const problem = stateLabelFault(label);
   if (problem !== null) {
     throw new RestoreRefusedError(
       'INVALID_INPUT',
@@ -32,18 +27,6 @@ export function destinationOf(namespace: StateNamespace, label: string): Destina
     );
   }
   return { namespace, label, name: storedName(namespace, label) };
-}
-
-function problemOfLabel(label: string): string | null {
-  if (label === '') return 'is empty';
-  if (Buffer.byteLength(label) > MAX_LABEL_BYTES) return `is longer than ${MAX_LABEL_BYTES} bytes`;
-  if (label.trim() !== label) return 'begins or ends with white space';
-  if (!isVisibleText(label))
-    return 'holds a character that is not seen, such as a control or a zero width space';
-  if (label.split('/').some((segment) => ['', '.', '..'].includes(segment))) {
-    return 'has an empty, "." or ".." segment';
-  }
-  return null;
 }
 
 /**

@@ -1,0 +1,69 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { isErrno } from '../base/errno.ts';
+import { failure } from './endings.ts';
+import { writePrivateFile } from './private-file.ts';
+
+/** An archive in a directory of archives. */
+export interface IndexEntry {
+  readonly name: string;
+  readonly currentSerial: string;
+  readonly historyDigest: string;
+  /** Of the file. */
+  readonly sha256: string;
+  readonly sizeBytes: string;
+  /** Below the directory, with slashes. */
+  readonly file: string;
+  readonly exportedAt: string;
+}
+
+const FORMAT = 'kilolock-state-archives/v1';
+
+/** The name of the file that says what a directory of archives holds. */
+export const INDEX_FILE = 'index.json';
+
+/**
+ * What a directory of archives holds, by name; nothing where there is no index.
+ *
+ * @throws KlError FILE_UNUSABLE for an index of another kind, or one that names files elsewhere.
+ */
+export async function readIndex(directory: string): Promise<Map<string, IndexEntry>> {
+  const path = join(directory, INDEX_FILE);
+  let text: string;
+  try {
+    text = await readFile(path, 'utf8');
+  } catch (error) {
+    if (isErrno(error, 'ENOENT')) return new Map();
+    throw failure('FILE_UNUSABLE', `${path} cannot be read.`, { cause: error });
+  }
+  try {
+    const { format, states } = JSON.parse(text) as { format: unknown; states: IndexEntry[] };
+    if (format === FORMAT && states.every(isEntry))
+      return new Map(states.map((entry) => [entry.name, entry]));
+  } catch (error) {
+    throw failure('FILE_UNUSABLE', `${path} is no index of archives.`, { cause: error });
+  }
+  throw failure('FILE_UNUSABLE', `${path} is no index of archives that this release reads.`);
+}
+
+/** Writes the index, in order of name. */
+export async function writeIndex(directory: string, entries: ReadonlyMap<string, IndexEntry>): Promise<void> {
+  const states = [...entries.values()].sort((one, other) => (one.name < other.name ? -1 : 1));
+  const text = `${JSON.stringify({ format: FORMAT, states }, null, 2)}\n`;
+  await writePrivateFile(join(directory, INDEX_FILE), text, { replace: true });
+}
+
+function isEntry(entry: IndexEntry): boolean {
+  const texts = [
+    entry.name,
+    entry.currentSerial,
+    entry.historyDigest,
+    entry.sha256,
+    entry.sizeBytes,
+    entry.file,
+  ];
+  if (!texts.every((text) => typeof text === 'string')) return false;
+  return (
+    entry.file.split('/').every((segment) => !['', '.', '..'].includes(segment)) && !entry.file.includes('\\')
+  );
+}

@@ -1,0 +1,65 @@
+import { stat } from 'node:fs/promises';
+import { readArchiveFile } from '../archive/archive-file.ts';
+import { ArchiveError, type ArchiveErrorCode } from '../archive/errors.ts';
+import { type ArchiveMember, readArchive, type VerifiedArchive } from '../archive/reader.ts';
+import { isErrno } from '../base/errno.ts';
+import { failure, KlError } from './endings.ts';
+import type { Work } from './progress.ts';
+
+/** The members of an archive's file as they come, verified once it was read to its end. */
+export type Members = AsyncGenerator<ArchiveMember, VerifiedArchive, void>;
+
+/** What to do about an archive that is not sound, by code. */
+const ADVICE: Readonly<Record<ArchiveErrorCode, string>> = {
+  ARCHIVE_TRUNCATED: 'Fetch the file again, or export the state again.',
+  ARCHIVE_CORRUPT: 'Fetch the file again, or export the state again.',
+  ARCHIVE_UNSUPPORTED_FORMAT: 'Give a .klstate file; another format needs another release.',
+  ARCHIVE_UNSAFE: 'Find out where the file comes from: no archive holds this.',
+  ARCHIVE_TOO_LARGE: 'Find out where the file comes from: no history of a state is as large.',
+  ARCHIVE_INCONSISTENT: 'Export the state again where it comes from.',
+};
+
+/**
+ * Reads an archive's file.
+ *
+ * @param work is shown how many bytes of the file were read.
+ * @throws KlError FILE_UNUSABLE before the first member, where there is no such file.
+ */
+export async function* archiveMembers(path: string, signal: AbortSignal, work?: Work): Members {
+  const size = await sizeOf(path);
+  let done = 0;
+  async function* counted(): AsyncGenerator<Uint8Array, void, void> {
+    for await (const chunk of readArchiveFile(path, { signal })) {
+      done += chunk.length;
+      work?.show({ step: 'reading', bytes: { done, total: size } });
+      yield chunk;
+    }
+  }
+  return yield* readArchive(counted());
+}
+
+/** @throws KlError FILE_UNUSABLE for what is no regular file. */
+export async function sizeOf(path: string): Promise<number> {
+  try {
+    const found = await stat(path);
+    if (found.isFile()) return found.size;
+  } catch (error) {
+    if (isErrno(error, 'ENOENT')) throw failure('FILE_UNUSABLE', `There is no file ${path}.`);
+    throw failure('FILE_UNUSABLE', `${path} cannot be read.`, { cause: error });
+  }
+  throw failure('FILE_UNUSABLE', `${path} is no file.`);
+}
+
+/** What to do about an archive that is refused. */
+export function adviceFor({ code }: ArchiveError): string {
+  return ADVICE[code];
+}
+
+/** An error of reading an archive as `kl` ends with it: what is wrong with the file is told by its name. */
+export function named(path: string, error: unknown): unknown {
+  if (!(error instanceof ArchiveError)) return error;
+  return new KlError(error.code, `${path}: ${error.message}.`, {
+    advice: adviceFor(error),
+    cause: error,
+  });
+}

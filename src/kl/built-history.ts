@@ -1,0 +1,275 @@
+import { createHash } from 'node:crypto';
+import { readdir, readFile, stat } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+import { v5 as uuidv5 } from 'uuid';
+import { DEFAULT_ARCHIVE_LIMITS } from '../archive/format.ts';
+import { byTagName } from '../archive/history-digest.ts';
+import type { ArchivedState, ArchivedTag, ArchivedVersion, RawState } from '../archive/model.ts';
+import type { ArchiveContents } from '../archive/writer.ts';
+import { isErrno } from '../base/errno.ts';
+import { present } from '../base/invariant.ts';
+import { stateLabelFault } from '../base/state-label.ts';
+import { utcTimeOf } from '../base/time.ts';
+import { isUuid } from '../base/uuid.ts';
+import { readStateDocument, type StateDocument } from '../terraform/document.ts';
+import { UnsupportedStateDocumentError } from '../terraform/errors.ts';
+import { failure, KlError } from './endings.ts';
+
+/** What is known of a state's file beside its contents. */
+export interface FileFacts {
+  /** RFC 3339 in UTC with six fractional digits. */
+  readonly createdAt?: string | undefined;
+  readonly createdBy?: string | undefined;
+  readonly source?: string | undefined;
+}
+
+/** What a history is built of. */
+export interface BuildRequest {
+  /** The name of the state. */
+  readonly label: string;
+  /** In any order. */
+  readonly files: readonly string[];
+  /** By the name of the file. */
+  readonly facts: ReadonlyMap<string, FileFacts>;
+  readonly tags: readonly { readonly tag: string; readonly serial: bigint }[];
+}
+
+/** One version to be, and the file it comes from. */
+interface Found {
+  readonly path: string;
+  readonly serial: bigint;
+  readonly lineage: string;
+  readonly terraformVersion: string | null;
+  readonly sha256: string;
+  readonly byteLength: number;
+  readonly facts: FileFacts;
+  readonly createdAt: string;
+}
+
+/** A history made of files. */
+export interface BuiltHistory {
+  readonly contents: ArchiveContents;
+  /** Files that hold the same version as another, byte for byte, and that other. */
+  readonly duplicates: readonly { readonly path: string; readonly of: string }[];
+}
+
+const SOURCE = 'import';
+/** Where the ids come from: the same files make the same archive. */
+const ID_NAMESPACE = '7b3c1d52-5f0e-5f7a-9f41-0d6b8a2c4e19';
+const STATE_FILE = /\.tfstate(?:\.backup|\.json)?$/;
+
+/**
+ * The state files under these paths: of a directory those that are named like one, without what lies deeper.
+ *
+ * @throws KlError FILE_UNUSABLE.
+ */
+export async function stateFiles(
+  paths: readonly string[],
+): Promise<{ readonly files: string[]; readonly others: string[] }> {
+  const files: string[] = [];
+  const others: string[] = [];
+  for (const path of paths) {
+    const found = await stat(path).catch((error: unknown) => {
+      throw failure(
+        'FILE_UNUSABLE',
+        `${path} ${isErrno(error, 'ENOENT') ? 'is not there' : 'cannot be read'}.`,
+      );
+    });
+    if (!found.isDirectory()) {
+      files.push(path);
+      continue;
+    }
+    for (const entry of await readdir(path, { withFileTypes: true })) {
+      const isState = entry.isFile() && STATE_FILE.test(entry.name);
+      (isState ? files : others).push(join(path, entry.name));
+    }
+  }
+  if (files.length === 0) throw failure('FILE_UNUSABLE', `There is no .tfstate file in ${paths.join(', ')}.`);
+  return { files: files.sort(), others };
+}
+
+/**
+ * The history that files of one state amount to: ordered by serial, the last one current.
+ *
+ * @throws KlError UNSUPPORTED_STATE_DOCUMENT for a file that holds no state of Terraform's; NO_HISTORY when the files are not
+ *   of one history; USAGE for a name or a tag that no archive holds.
+ */
+export async function buildHistory(
+  { label, files, facts, tags }: BuildRequest,
+  signal: AbortSignal,
+  onRead: (files: number) => void,
+): Promise<BuiltHistory> {
+  const fault = stateLabelFault(label);
+  if (fault !== null) throw failure('USAGE', `The state's name ${fault}.`);
+  const byName = new Map([...facts].map(([name, fact]) => [basename(name), fact]));
+  const all: Found[] = [];
+  const memory: { former: StateDocument | null } = { former: null };
+  for (const path of files) {
+    signal.throwIfAborted();
+    all.push(await examine(path, byName.get(basename(path)) ?? {}, memory));
+    onRead(all.length);
+  }
+  const { kept, duplicates } = withoutDuplicates(all);
+  const lineage = lineageOf(kept);
+  const last = present(kept.at(-1), 'there is a file');
+  const versions = kept.map(
+    (each): ArchivedVersion => ({
+      id: uuidv5(`${label}/${lineage}/${each.serial}`, ID_NAMESPACE),
+      serial: each.serial,
+      terraformVersion: each.terraformVersion,
+      source: each.facts.source ?? SOURCE,
+      createdAt: each.createdAt,
+      createdBy: each.facts.createdBy ?? null,
+    }),
+  );
+  const state: ArchivedState = {
+    id: uuidv5(`${label}/${lineage}`, ID_NAMESPACE),
+    label,
+    name: label,
+    workspace: 'elsewhere',
+    environment: 'elsewhere',
+    lineage,
+    lifecycleStatus: 'active',
+    createdAt: present(versions[0], 'there is a version').createdAt,
+    updatedAt: present(versions.at(-1), 'there is a version').createdAt,
+    currentSerial: last.serial,
+    currentVersionId: present(versions.at(-1), 'there is a version').id,
+    exclusiveLocks: false,
+    coexistenceMode: 'warn',
+  };
+  return {
+    duplicates,
+    contents: {
+      state,
+      versions,
+      tags: tags.map((each) => tagOf(each, versions)).sort(byTagName),
+      events: none(),
+      resources: null,
+      exportRecord: {
+        exportedAt: utcTimeOf(new Date()),
+        exportedBy: 'kl archive build',
+        source: { workspace: 'elsewhere', environment: 'elsewhere', stateName: label },
+        tool: { name: 'kl archive build', version: '1' },
+      },
+      rawStateText: null,
+      longestRawState: Math.max(...kept.map(({ byteLength }) => byteLength)),
+      rawStates: rawStatesOf(kept),
+    },
+  };
+}
+
+async function* none(): AsyncGenerator<never, void, void> {}
+
+async function examine(
+  path: string,
+  facts: FileFacts,
+  memory: { former: StateDocument | null },
+): Promise<Found> {
+  const { mtimeNs, size } = await stat(path, { bigint: true });
+  if (size > BigInt(DEFAULT_ARCHIVE_LIMITS.maxVersionBytes)) {
+    throw new KlError(
+      'ARCHIVE_TOO_LARGE',
+      `${path} has ${size} bytes; a version ends at ${DEFAULT_ARCHIVE_LIMITS.maxVersionBytes}.`,
+    );
+  }
+  const bytes = await readFile(path);
+  try {
+    const document = readStateDocument(bytes, undefined, memory.former);
+    memory.former = document;
+    const { serial, lineage, terraformVersion } = document;
+    return {
+      path,
+      serial,
+      lineage: canonicalLineage(lineage),
+      terraformVersion,
+      sha256: createHash('sha256').update(bytes).digest('hex'),
+      byteLength: bytes.length,
+      facts,
+      createdAt: facts.createdAt ?? timeOf(mtimeNs),
+    };
+  } catch (error) {
+    if (!(error instanceof UnsupportedStateDocumentError)) throw error;
+    throw new KlError(error.code, `${path}: at ${error.path}, ${error.reason}.`, {
+      advice:
+        'Leave the file out, or find out what it is: only state files of version 4, not encrypted, make a history.',
+    });
+  }
+}
+
+function canonicalLineage(text: string): string {
+  const lower = text.toLowerCase();
+  return isUuid(lower) ? lower : text;
+}
+
+/** An instant of the file system, to the microsecond. */
+function timeOf(nanoseconds: bigint): string {
+  const seconds = new Date(Number(nanoseconds / 1_000_000_000n) * 1000).toISOString().slice(0, 19);
+  const micros = (nanoseconds % 1_000_000_000n) / 1000n;
+  return `${seconds}.${String(micros).padStart(6, '0')}Z`;
+}
+
+/** Files by serial. A version that is there twice is kept once, as of the earlier time. */
+function withoutDuplicates(all: readonly Found[]): { kept: Found[]; duplicates: BuiltHistory['duplicates'] } {
+  const sorted = [...all].sort(
+    (one, other) =>
+      (one.serial < other.serial ? -1 : one.serial > other.serial ? 1 : 0) ||
+      (one.createdAt < other.createdAt ? -1 : one.createdAt > other.createdAt ? 1 : 0),
+  );
+  const kept: Found[] = [];
+  const duplicates: { path: string; of: string }[] = [];
+  for (const each of sorted) {
+    const last = kept.at(-1);
+    if (last?.serial !== each.serial) kept.push(each);
+    else if (last.sha256 === each.sha256) duplicates.push({ path: each.path, of: last.path });
+    else {
+      throw failure(
+        'NO_HISTORY',
+        `${last.path} and ${each.path} both have serial ${each.serial}, and are not the same.`,
+        {
+          advice:
+            'Leave out the one that is not of this history: two versions of a state cannot share a serial.',
+        },
+      );
+    }
+  }
+  return { kept, duplicates };
+}
+
+/** The lineage of all files; null where no file has one. */
+function lineageOf(kept: readonly Found[]): string | null {
+  const byLineage = new Map(
+    kept.filter(({ lineage }) => lineage !== '').map((each) => [each.lineage, each.path]),
+  );
+  if (byLineage.size > 1) {
+    const [one, other] = [...byLineage.values()];
+    throw failure('NO_HISTORY', `${one} and ${other} are of two lineages: they are versions of two states.`, {
+      advice: 'Build an archive of each by itself.',
+    });
+  }
+  const [lineage = null] = byLineage.keys();
+  return lineage;
+}
+
+function tagOf(
+  { tag, serial }: BuildRequest['tags'][number],
+  versions: readonly ArchivedVersion[],
+): ArchivedTag {
+  const version = versions.find((each) => each.serial === serial);
+  if (version === undefined) throw failure('USAGE', `--tag ${tag}: no file has serial ${serial}.`);
+  // Times are part of the history digest: the same files and tags make the same history.
+  const at = version.createdAt;
+  return { tag, serial, description: null, actor: 'kl archive build', createdAt: at, updatedAt: at };
+}
+
+async function* rawStatesOf(kept: readonly Found[]): AsyncGenerator<RawState, void, void> {
+  for (const { path, serial, byteLength, sha256 } of kept) {
+    const bytes = await readFile(path);
+    if (createHash('sha256').update(bytes).digest('hex') !== sha256) {
+      throw failure('FILE_UNUSABLE', `${path} was changed meanwhile.`);
+    }
+    async function* content() {
+      yield bytes;
+    }
+    yield { serial, byteLength, content: content() };
+  }
+}

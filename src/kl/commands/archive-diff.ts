@@ -1,0 +1,217 @@
+import { mkdtemp, rm, stat } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { ArchivedTag, ArchivedVersion, VersionDigest } from '../../archive/model.ts';
+import type { VerifiedArchive } from '../../archive/reader.ts';
+import { present } from '../../base/invariant.ts';
+import { readStateDocument, type StateDocument } from '../../terraform/document.ts';
+import { UnsupportedStateDocumentError } from '../../terraform/errors.ts';
+import { named } from '../archive-input.ts';
+import type { CommonOptions, Context } from '../context.ts';
+import { EXIT, type Exit, KlError, troubled } from '../endings.ts';
+import { Progress } from '../progress.ts';
+import { type RawStateBytes, readVersion } from '../read-version.ts';
+import { type Difference, diffStates } from '../state-diff.ts';
+import { counted, visible } from '../texts.ts';
+
+/** What is compared: a whole history, or one version of it. */
+interface Side {
+  readonly label: string;
+  readonly archive: VerifiedArchive;
+  readonly found: RawStateBytes;
+  readonly document: StateDocument;
+}
+
+/** How two histories stand to each other. */
+interface HistoryComparison {
+  readonly relation: 'SAME' | 'BEGINNING' | 'CONTINUATION' | 'OTHER';
+  /** Versions that both have, from the first on. */
+  readonly commonVersions: number;
+  /** Where they part; null where one is the beginning of the other. */
+  readonly partsAtSerial: bigint | null;
+  /** Tags that one has and the other has not, or has otherwise. */
+  readonly tags: readonly string[];
+}
+
+/** `kl archive diff`: what differs between two archives, two versions, or an archive and what a service holds. */
+export async function diffArchives(
+  context: Context,
+  _options: CommonOptions,
+  before: string,
+  after: string,
+): Promise<Exit> {
+  const aside = await mkdtemp(join(tmpdir(), 'kl-'));
+  try {
+    const [one, other] = [await locate(context, before, aside), await locate(context, after, aside)];
+    return report(context, await read(context, one), await read(context, other), {
+      ofVersions: one.reference !== null || other.reference !== null,
+    });
+  } catch (error) {
+    throw troubled(error);
+  } finally {
+    await rm(aside, { recursive: true, force: true });
+  }
+}
+
+/** An archive's file, and which version of it is meant; null: the whole history. */
+interface Located {
+  readonly label: string;
+  readonly path: string;
+  readonly reference: string | null;
+}
+
+/** A file, a file and a version (`network.klstate@10`), or a state of the service, with or without a version. */
+async function locate(context: Context, text: string, aside: string): Promise<Located> {
+  if (await isFile(text)) return { label: text, path: text, reference: null };
+  for (let at = text.indexOf('@', 1); at > 0; at = text.indexOf('@', at + 1)) {
+    const path = text.slice(0, at);
+    if (await isFile(path)) return { label: text, path, reference: text.slice(at + 1) };
+  }
+  const { takeLiveArchive } = await import('../live-archive.ts');
+  return { label: text, ...(await takeLiveArchive(context, text, aside)) };
+}
+
+async function isFile(path: string): Promise<boolean> {
+  try {
+    return (await stat(path)).isFile();
+  } catch {
+    return false;
+  }
+}
+
+async function read({ terminal, signal }: Context, { label, path, reference }: Located): Promise<Side> {
+  using progress = await Progress.on(terminal);
+  const reading = await readVersion(path, reference ?? 'current', signal, progress.begin(label));
+  if (reading.damage !== null) throw named(path, reading.damage);
+  const { archive, found } = reading;
+  try {
+    return { label, archive, found, document: readStateDocument(found.bytes) };
+  } catch (error) {
+    if (!(error instanceof UnsupportedStateDocumentError)) throw error;
+    throw new KlError(
+      error.code,
+      `${label}, serial ${found.version.serial}: at ${error.path}, ${error.reason}.`,
+    );
+  }
+}
+
+function report(
+  { terminal }: Context,
+  before: Side,
+  after: Side,
+  { ofVersions }: { ofVersions: boolean },
+): Exit {
+  const history = ofVersions ? null : compareHistories(before.archive, after.archive);
+  const differences = before.found.bytes.equals(after.found.bytes)
+    ? []
+    : diffStates(before.document, after.document);
+  const same = history === null ? differences.length === 0 : history.relation === 'SAME';
+  terminal.result(
+    {
+      same,
+      before: sideValue(before),
+      after: sideValue(after),
+      ...(history && { history }),
+      differences,
+    },
+    () =>
+      [
+        history === null ? versionText(before, after) : historyText(history, before, after),
+        differencesText(differences),
+      ].join('\n\n'),
+  );
+  return same ? EXIT.done : EXIT.failed;
+}
+
+function sideValue({ label, archive, found }: Side) {
+  return {
+    what: label,
+    name: archive.manifest.state.label,
+    serial: found.version.serial,
+    versionCount: archive.counts.versions,
+    historyDigest: archive.historyDigest,
+  };
+}
+
+function compareHistories(before: VerifiedArchive, after: VerifiedArchive): HistoryComparison {
+  const [one, other] = [versionKeys(before), versionKeys(after)];
+  let common = 0;
+  while (common < one.length && one[common] === other[common]) common += 1;
+  const tags = differingTags(before.tags, after.tags);
+  const parts = { commonVersions: common, partsAtSerial: null, tags };
+  if (before.historyDigest === after.historyDigest) return { ...parts, relation: 'SAME' };
+  if (common === one.length && common < other.length) return { ...parts, relation: 'BEGINNING' };
+  if (common === other.length && common < one.length) return { ...parts, relation: 'CONTINUATION' };
+  const partsAtSerial = (before.manifest.versions[common] ?? after.manifest.versions[common])?.serial ?? null;
+  return { ...parts, relation: 'OTHER', partsAtSerial };
+}
+
+/** A text for each version that is the same where all that the history digest holds of it is. */
+function versionKeys({ manifest, versionDigests }: VerifiedArchive): string[] {
+  const digestOf = (at: number): VersionDigest =>
+    present(versionDigests[at], 'each version of a verified archive has a digest');
+  return manifest.versions.map(
+    ({ serial, terraformVersion, source, createdAt, createdBy }: ArchivedVersion, at) =>
+      JSON.stringify([String(serial), digestOf(at).sha256, terraformVersion, source, createdAt, createdBy]),
+  );
+}
+
+function differingTags(before: readonly ArchivedTag[], after: readonly ArchivedTag[]): string[] {
+  const keys = (tags: readonly ArchivedTag[]) =>
+    new Map(
+      tags.map(({ tag, serial, ...rest }) => [
+        tag,
+        JSON.stringify([String(serial), Object.entries(rest).sort()]),
+      ]),
+    );
+  const [one, other] = [keys(before), keys(after)];
+  return [...new Set([...one.keys(), ...other.keys()])]
+    .filter((tag) => one.get(tag) !== other.get(tag))
+    .sort();
+}
+
+function historyText(
+  { relation, commonVersions, partsAtSerial, tags }: HistoryComparison,
+  before: Side,
+  after: Side,
+): string {
+  const [one, other] = [visible(before.label), visible(after.label)];
+  const more = (side: Side) => {
+    const added = side.archive.manifest.versions.slice(commonVersions);
+    return `${counted(added.length, 'more version')}, serial ${added[0]?.serial} to ${added.at(-1)?.serial}`;
+  };
+  const tagText = tags.length === 0 ? '' : `\nTags that differ: ${tags.map(visible).join(', ')}`;
+  if (relation === 'SAME') return `${one} and ${other} hold the same history.`;
+  if (relation === 'BEGINNING')
+    return `${one} is the beginning of ${other}, which has ${more(after)}.${tagText}`;
+  if (relation === 'CONTINUATION')
+    return `${other} is the beginning of ${one}, which has ${more(before)}.${tagText}`;
+  if (partsAtSerial === null) {
+    return `${one} and ${other} have the same versions; their tags, lineage or current version differ.${tagText}`;
+  }
+  return `${one} and ${other} have ${counted(commonVersions, 'version')} in common and part at serial ${partsAtSerial}.${tagText}`;
+}
+
+function versionText(before: Side, after: Side): string {
+  return [before, after]
+    .map(
+      ({ label, found }, at) =>
+        `${at === 0 ? '---' : '+++'} ${visible(label)}, serial ${found.version.serial}, ${found.version.createdAt}`,
+    )
+    .join('\n');
+}
+
+const MARKS = { added: '+', removed: '-', changed: '~' } as const;
+
+function differencesText(differences: readonly Difference[]): string {
+  if (differences.length === 0) return 'No resource and no output differs.';
+  const count = (kind: Difference['kind']) => differences.filter((each) => each.kind === kind).length;
+  const lines = [`+${count('added')} added  -${count('removed')} removed  ~${count('changed')} changed`];
+  for (const { kind, address, changes } of differences) {
+    lines.push(`${MARKS[kind]} ${visible(address)}`);
+    for (const { path, before, after } of changes) {
+      lines.push(`    ${visible(path)}: ${visible(before ?? '(none)')} -> ${visible(after ?? '(none)')}`);
+    }
+  }
+  return lines.join('\n');
+}

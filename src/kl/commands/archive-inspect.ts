@@ -1,0 +1,180 @@
+import type { ArchivedEvent, ArchivedResource, ArchivedTag, ArchiveManifest } from '../../archive/model.ts';
+import { archiveMembers, named, sizeOf } from '../archive-input.ts';
+import type { CommonOptions, Context } from '../context.ts';
+import { EXIT, type Exit } from '../endings.ts';
+import { pairs, table } from '../tables.ts';
+import { bytesText, shellWord } from '../texts.ts';
+
+interface Options extends CommonOptions {
+  readonly versions?: boolean;
+  readonly tags?: boolean;
+  readonly events?: boolean;
+  readonly resources?: boolean;
+}
+
+/** What was read of an archive: no more than was asked for. */
+interface Inspected {
+  readonly manifest: ArchiveManifest;
+  readonly tags: readonly ArchivedTag[];
+  readonly events: readonly ArchivedEvent[];
+  readonly resources: readonly ArchivedResource[];
+}
+
+/** `kl archive inspect`: what an archive says of itself, from its first members; nothing is verified. */
+export async function inspectArchive(context: Context, options: Options, path: string): Promise<Exit> {
+  const { terminal, signal } = context;
+  const size = await sizeOf(path);
+  const read = await readHead(path, options, signal).catch((error: unknown) => {
+    throw named(path, error);
+  });
+  terminal.result(
+    {
+      verified: false,
+      file: path,
+      sizeBytes: size,
+      ...manifestValue(read.manifest),
+      ...(options.versions && { versions: read.manifest.versions }),
+      ...(options.tags && { tags: read.tags }),
+      ...(options.events && { events: read.events.map(({ payload, ...event }) => event) }),
+      ...(options.resources && { resources: read.resources }),
+    },
+    () => texts(read, options, size).join('\n\n'),
+  );
+  terminal.say(`\nNothing was verified. To do so: kl archive verify ${shellWord(path)}`);
+  return EXIT.done;
+}
+
+async function readHead(path: string, options: Options, signal: AbortSignal): Promise<Inspected> {
+  const tags: ArchivedTag[] = [];
+  const events: ArchivedEvent[] = [];
+  const resources: ArchivedResource[] = [];
+  let manifest: ArchiveManifest | null = null;
+  await using members = archiveMembers(path, signal);
+  for await (const member of members) {
+    if (member.kind === 'manifest') manifest = member.manifest;
+    if (member.kind === 'tags') tags.push(...member.tags);
+    if (member.kind === 'event' && options.events) events.push(member.event);
+    if (member.kind === 'resource' && options.resources) resources.push(member.resource);
+    // Whatever stands behind the last that was asked for is left alone, raw states most of all.
+    const isPast =
+      member.kind === 'export' ||
+      (member.kind === 'tags' && !options.events && !options.resources) ||
+      (member.kind === 'resource' && !options.resources) ||
+      (member.kind === 'manifest' && !options.tags && !options.events && !options.resources);
+    if (isPast) break;
+  }
+  if (manifest === null) throw new Error('unreachable: no archive is read without its manifest');
+  return { manifest, tags, events, resources };
+}
+
+/** What a manifest says, in the names of the service's `StateArchiveManifest`. */
+function manifestValue({ state, counts, versions }: ArchiveManifest) {
+  const times = versions.map(({ createdAt }) => createdAt).sort();
+  return {
+    name: state.label,
+    lineage: state.lineage,
+    lifecycleStatus: state.lifecycleStatus.toUpperCase(),
+    workspace: state.workspace,
+    environment: state.environment,
+    createdAt: state.createdAt,
+    updatedAt: state.updatedAt,
+    currentSerial: state.currentSerial,
+    currentVersionId: state.currentVersionId,
+    firstSerial: versions[0]?.serial,
+    lastSerial: versions.at(-1)?.serial,
+    versionCount: counts.versions,
+    tagCount: counts.tags,
+    eventCount: counts.events,
+    resourceSpanCount: counts.resources,
+    sources: distinct(versions.map(({ source }) => source)),
+    terraformVersions: distinct(versions.map(({ terraformVersion }) => terraformVersion)),
+    firstCreatedAt: times[0],
+    lastCreatedAt: times.at(-1),
+  };
+}
+
+function distinct(values: readonly (string | null)[]): string[] {
+  return [...new Set(values)].filter((value) => value !== null).sort();
+}
+
+function texts(read: Inspected, options: Options, size: number): string[] {
+  const { manifest, tags, events, resources } = read;
+  const value = manifestValue(manifest);
+  const { currentSerial } = value;
+  const tagsOf = (serial: bigint) =>
+    tags
+      .filter((tag) => tag.serial === serial)
+      .map(({ tag }) => tag)
+      .join(', ');
+  const parts = [
+    pairs([
+      ['State', value.name],
+      ['Lineage', value.lineage],
+      ['Lifecycle', value.lifecycleStatus],
+      ['Workspace', value.workspace],
+      ['Environment', value.environment],
+      ['Versions', `${value.versionCount}, serial ${value.firstSerial} to ${value.lastSerial}`],
+      ['Current', `serial ${currentSerial}`],
+      ['Written', `${value.firstCreatedAt} to ${value.lastCreatedAt}`],
+      ['Terraform', value.terraformVersions.join(', ') || null],
+      ['Sources', value.sources.join(', ')],
+      ['Tags', value.tagCount],
+      ['Audit events', value.eventCount],
+      ['Resource spans', value.resourceSpanCount],
+      ['File', bytesText(size)],
+    ]),
+  ];
+  if (options.versions) {
+    parts.push(
+      table(
+        ['SERIAL', 'WRITTEN', 'BY', 'TERRAFORM', 'SOURCE', ''],
+        manifest.versions.map(({ serial, createdAt, createdBy, terraformVersion, source }) => [
+          serial,
+          createdAt,
+          createdBy,
+          terraformVersion,
+          source,
+          [serial === currentSerial ? 'current' : '', tagsOf(serial)]
+            .filter((each) => each !== '')
+            .join(', '),
+        ]),
+      ),
+    );
+  }
+  if (options.tags) {
+    parts.push(
+      table(
+        ['TAG', 'SERIAL', 'BY', 'SET', 'DESCRIPTION'],
+        tags.map(({ tag, serial, actor, updatedAt, description }) => [
+          tag,
+          serial,
+          actor,
+          updatedAt,
+          description,
+        ]),
+      ),
+    );
+  }
+  if (options.events) {
+    parts.push(
+      table(
+        ['WHEN', 'KIND', 'SERIAL', 'BY'],
+        events.map(({ createdAt, kind, serial, actor }) => [createdAt, kind, serial, actor]),
+      ),
+    );
+  }
+  if (options.resources) {
+    parts.push(
+      table(
+        ['ADDRESS', 'FROM', 'TO', 'SINCE'],
+        resources.map(({ address, createSerial, deleteSerial, createdAt }) => [
+          address,
+          createSerial,
+          deleteSerial,
+          createdAt,
+        ]),
+      ),
+    );
+  }
+  return parts;
+}

@@ -1,0 +1,133 @@
+import type { VerifiedArchive } from '../../archive/reader.ts';
+import type { CommonOptions, Context } from '../context.ts';
+import { EXIT, type Exit, KlError } from '../endings.ts';
+import { Progress } from '../progress.ts';
+import { checkArchive, type Soundness } from '../soundness.ts';
+import { pairs } from '../tables.ts';
+import { bytesText, counted, visible } from '../texts.ts';
+
+interface Options extends CommonOptions {
+  readonly against?: string;
+}
+
+/** How an archive stands to the history that a service holds. */
+interface Comparison {
+  readonly name: string;
+  readonly historyDigest: string;
+  readonly same: boolean;
+}
+
+/** `kl archive verify`: whether files are complete, and whether what they hold could be restored. */
+export async function verifyArchives(
+  context: Context,
+  options: Options,
+  paths: readonly string[],
+): Promise<Exit> {
+  const { terminal, signal } = context;
+  const live = options.against === undefined ? null : await liveHistory(context, options.against);
+  using progress = await Progress.on(terminal);
+  const results: Result[] = [];
+  let worst: Exit = EXIT.done;
+  for (const path of paths) {
+    const work = progress.begin(path);
+    const soundness = await unreadable(checkArchive(path, signal, work), signal);
+    work.end();
+    if (soundness instanceof KlError) {
+      results.push({ file: path, error: { code: soundness.code, message: soundness.message } });
+      worst = worst === EXIT.badArchive ? worst : soundness.exit;
+      continue;
+    }
+    const against = live && comparisonOf(live, soundness.complete);
+    results.push({ file: path, ...resultOf(soundness), ...(against && { against }) });
+    if (soundness.complete === null || !soundness.isValid) worst = EXIT.badArchive;
+    else if (against?.same === false && worst === EXIT.done) worst = EXIT.failed;
+  }
+  progress[Symbol.dispose]();
+  terminal.result(results, () => results.map(textOf).join('\n\n'));
+  return worst;
+}
+
+/** One file that cannot be read keeps no other from being verified. */
+async function unreadable<T>(work: Promise<T>, signal: AbortSignal): Promise<T | KlError> {
+  try {
+    return await work;
+  } catch (error) {
+    if (error instanceof KlError && !signal.aborted) return error;
+    throw error;
+  }
+}
+
+async function liveHistory(context: Context, name: string): Promise<Omit<Comparison, 'same'>> {
+  const { connect } = await import('../service.ts');
+  const { historyOf } = await import('../states.ts');
+  const { historyDigest } = await historyOf(await connect(context), name);
+  return { name, historyDigest };
+}
+
+function comparisonOf(live: Omit<Comparison, 'same'>, archive: VerifiedArchive | null): Comparison {
+  return { ...live, same: archive?.historyDigest === live.historyDigest };
+}
+
+function resultOf({ complete, isValid, findings }: Soundness) {
+  return {
+    complete: complete !== null,
+    valid: isValid,
+    ...(complete && {
+      name: complete.manifest.state.label,
+      historyDigest: complete.historyDigest,
+      sha256: complete.sha256,
+      sizeBytes: complete.sizeBytes,
+      rawBytes: complete.rawBytes,
+      versionCount: complete.counts.versions,
+      tagCount: complete.counts.tags,
+      eventCount: complete.counts.events,
+      resourceSpanCount: complete.counts.resources,
+    }),
+    findings,
+  };
+}
+
+type Result = { readonly file: string } & (
+  | (ReturnType<typeof resultOf> & { readonly against?: Comparison })
+  | { readonly error: { readonly code: string; readonly message: string } }
+);
+
+function textOf(result: Result): string {
+  if ('error' in result)
+    return pairs([
+      ['File', result.file],
+      ['Error', result.error.message],
+    ]);
+  const { file, complete, valid, findings, against } = result;
+  const lines = [
+    pairs([
+      ['File', file],
+      ['Complete', complete ? 'yes: every byte of every member is what was written' : 'NO'],
+      ['Valid', validText(complete, valid)],
+      ['State', result.name],
+      ['Versions', result.versionCount],
+      ['Raw states', result.rawBytes === undefined ? undefined : bytesText(result.rawBytes)],
+      ['History digest', result.historyDigest],
+      ['File SHA-256', result.sha256],
+      ['Against', against && `${against.name}: ${against.same ? 'the same history' : 'ANOTHER HISTORY'}`],
+    ]),
+  ];
+  for (const { severity, code, serial, versionsBefore, message, advice } of findings) {
+    const where = serial === null ? '' : ` at serial ${serial}`;
+    lines.push(
+      `\n${severity}  ${code}${where}: ${visible(message)}`,
+      ...(severity === 'WARNING'
+        ? []
+        : [
+            `  ${counted(versionsBefore, 'version')} stood before it${complete ? '' : ', unproven: kl archive extract --salvage takes one out'}.`,
+          ]),
+      `  ${advice}`,
+    );
+  }
+  return lines.join('\n');
+}
+
+function validText(complete: boolean, valid: boolean): string {
+  if (!complete) return 'unknown: the archive is not complete';
+  return valid ? 'yes: every document is one that Kilolock can hold' : 'NO: no import takes it as it is';
+}

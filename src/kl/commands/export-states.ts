@@ -1,0 +1,153 @@
+import { mkdir, stat } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { utcTimeOf } from '../../base/time.ts';
+import { INDEX_FILE, type IndexEntry, readIndex, writeIndex } from '../archive-index.ts';
+import type { CommonOptions, Context } from '../context.ts';
+import type { StateAnswer } from '../documents.ts';
+import { type Exit, failure, KlError } from '../endings.ts';
+import { exportState } from '../export-state.ts';
+import { Progress } from '../progress.ts';
+import { connect, type Service } from '../service.ts';
+import { exitOf, forEachOf } from '../several.ts';
+import { archivePathOf } from '../state-file-name.ts';
+import { historyOf, matchingStates } from '../states.ts';
+import { table } from '../tables.ts';
+import { bytesText, counted, visible } from '../texts.ts';
+
+interface Options extends CommonOptions {
+  readonly out: string;
+}
+
+/** A service allows three at a time to one caller; one is left for whoever looks at something meanwhile. */
+const AT_A_TIME = 2;
+const BUSY_PAUSE_MS = 2_000;
+const BUSY_ATTEMPTS = 60;
+
+/** What became of a state. */
+interface Taken {
+  readonly entry: IndexEntry;
+  readonly isUnchanged: boolean;
+}
+
+/** `kl export states`: every matching state to a directory; what has not changed since the last time is left as it is. */
+export async function exportStates(context: Context, options: Options, pattern: string): Promise<Exit> {
+  const { terminal, signal } = context;
+  const { out: directory } = options;
+  const service = await connect(context);
+  await mkdir(directory, { recursive: true, mode: 0o700 }).catch((error: unknown) => {
+    throw failure('WRITE_FAILED', `${directory} cannot be made.`, { cause: error });
+  });
+  const index = await readIndex(directory);
+  using progress = await Progress.on(terminal);
+  let writing = Promise.resolve();
+  const keep = async (entry: IndexEntry) => {
+    index.set(entry.name, entry);
+    // One after the other: each holds all that is known by then.
+    writing = writing.then(() => writeIndex(directory, index));
+    await writing;
+  };
+  const take = async (state: StateAnswer): Promise<Taken> => {
+    const work = progress.begin(state.name);
+    try {
+      const known = index.get(state.name);
+      const historyDigest = await digestOf(service, state);
+      const file = known?.file ?? archivePathOf(state.name);
+      const path = join(directory, ...file.split('/'));
+      if (known?.historyDigest === historyDigest && (await hasSize(path, known.sizeBytes))) {
+        return { entry: known, isUnchanged: true };
+      }
+      await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+      const exported = { name: state.name, path, historyDigest };
+      const archive = await whenThereIsRoom(service, () =>
+        exportState(service, exported, { replace: true, work, signal }),
+      );
+      const entry: IndexEntry = {
+        name: state.name,
+        currentSerial: String(archive.manifest.state.currentSerial),
+        historyDigest: archive.historyDigest,
+        sha256: archive.sha256,
+        sizeBytes: String(archive.sizeBytes),
+        file,
+        exportedAt: utcTimeOf(new Date()),
+      };
+      await keep(entry);
+      return { entry, isUnchanged: false };
+    } finally {
+      work.end();
+    }
+  };
+  async function* exportable() {
+    for await (const state of matchingStates(service, pattern)) {
+      if (state.status.exportable) yield state;
+      else terminal.say(`Left out: ${visible(state.name)} has no version yet.`);
+    }
+  }
+  const ended = await forEachOf(exportable(), AT_A_TIME, signal, take);
+  progress[Symbol.dispose]();
+  if (ended.length === 0)
+    throw new KlError('STATE_NOT_FOUND', `No state that this credential may see matches ${pattern}.`);
+  const rows = ended.sort((one, other) => (one.item.name < other.item.name ? -1 : 1));
+  terminal.result(
+    rows.map(({ item, result, error }) => ({
+      name: item.name,
+      ...(error === null
+        ? { outcome: result.isUnchanged ? 'UNCHANGED' : 'EXPORTED', ...result.entry }
+        : { outcome: 'FAILED', error: { code: error.code, message: error.message } }),
+    })),
+    () =>
+      table(
+        ['STATE', 'OUTCOME', 'SERIAL', 'SIZE', 'FILE'],
+        rows.map(({ item, result, error }) =>
+          error === null
+            ? [
+                item.name,
+                result.isUnchanged ? 'unchanged' : 'exported',
+                result.entry.currentSerial,
+                bytesText(BigInt(result.entry.sizeBytes)),
+                result.entry.file,
+              ]
+            : [item.name, `FAILED: ${error.code}`, '', '', ''],
+        ),
+      ),
+  );
+  for (const { item, error } of rows) {
+    if (error !== null) terminal.warn(`${visible(item.name)}: ${visible(error.message)}`);
+  }
+  const failed = rows.filter(({ error }) => error !== null).length;
+  terminal.say(
+    `\n${counted(rows.length - failed, 'state')} in ${visible(join(directory, INDEX_FILE))}${failed > 0 ? `, ${failed} failed; run it again` : ''}.`,
+  );
+  return exitOf(ended);
+}
+
+/** The digest of a state's history now; null where it cannot be told: the export will say why. */
+async function digestOf(service: Service, { name, manifest }: StateAnswer): Promise<string | null> {
+  if (manifest !== null) return manifest.historyDigest;
+  try {
+    return (await historyOf(service, name)).historyDigest;
+  } catch (error) {
+    if (error instanceof KlError) return null;
+    throw error;
+  }
+}
+
+async function hasSize(path: string, size: string): Promise<boolean> {
+  try {
+    return String((await stat(path, { bigint: true })).size) === size;
+  } catch {
+    return false;
+  }
+}
+
+/** Others of the same caller may be exporting: that passes by. */
+async function whenThereIsRoom<Result>(service: Service, work: () => Promise<Result>): Promise<Result> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await work();
+    } catch (error) {
+      const isBusy = error instanceof KlError && error.code === 'TOO_MANY_OPERATIONS';
+      if (!isBusy || attempt === BUSY_ATTEMPTS) throw error;
+      await service.pause(BUSY_PAUSE_MS);
+    }
+  }
+}

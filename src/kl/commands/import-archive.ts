@@ -1,0 +1,184 @@
+import type { VerifiedArchive } from '../../archive/reader.ts';
+import { nextSteps } from '../backend-block.ts';
+import type { CommonOptions, Context } from '../context.ts';
+import type { ImportAnswer, ReportAnswer, StateAnswer } from '../documents.ts';
+import { EXIT, type Exit, failure } from '../endings.ts';
+import { importArchive, type Placement, verifyBeforeImport } from '../import-archive.ts';
+import { Progress } from '../progress.ts';
+import { connect, type Service } from '../service.ts';
+import { findState } from '../states.ts';
+import { pairs } from '../tables.ts';
+import type { Terminal } from '../terminal.ts';
+import { bytesText, counted, visible } from '../texts.ts';
+
+interface Options extends CommonOptions {
+  readonly as?: string;
+  readonly archivedCopy?: boolean;
+  readonly overwrite?: boolean;
+  readonly confirm?: string;
+  readonly expectSerial?: string;
+  readonly allowSharedLineage?: boolean;
+  readonly dryRun?: boolean;
+  readonly yes?: boolean;
+}
+
+/** `kl import archive`: a history from a file into the service, verified here before a byte is sent. */
+export async function importOneArchive(context: Context, options: Options, path: string): Promise<Exit> {
+  const { terminal, signal } = context;
+  const { dryRun = false, yes = false } = options;
+  checkOptions(options, terminal);
+  using progress = await Progress.on(terminal);
+  const work = progress.begin(path);
+  const archive = await verifyBeforeImport(path, signal, work);
+  const name = options.as ?? archive.manifest.state.label;
+  const service = await connect(context);
+  const placement = await placementOf(service, options, name);
+  const isAsked = !dryRun && !yes && !(options.overwrite && options.confirm !== undefined);
+  if (dryRun || isAsked) {
+    const preview = await importArchive(service, { path, archive, placement, dryRun: true }, work);
+    if (dryRun) {
+      progress[Symbol.dispose]();
+      terminal.result(resultOf(preview, archive), () => planText(path, preview));
+      return EXIT.done;
+    }
+    // A bar would be drawn over the question.
+    work.end();
+    progress[Symbol.dispose]();
+    process.stderr.write(`${planText(path, preview)}\n\n`);
+    await ask(context, options, name, preview);
+  }
+  using importing = await Progress.on(terminal);
+  const operation = await importArchive(
+    service,
+    { path, archive, placement, dryRun: false },
+    importing.begin(name),
+  );
+  importing[Symbol.dispose]();
+  terminal.result(resultOf(operation, archive), () => doneText(operation, archive));
+  if (operation.stateArchive !== null && operation.report?.outcome !== 'ARCHIVED_COPY') {
+    terminal.say(`\n${nextSteps(operation.stateArchive)}`);
+  }
+  return EXIT.done;
+}
+
+function checkOptions(options: Options, terminal: Terminal): void {
+  const { archivedCopy, overwrite, confirm, expectSerial, dryRun, yes } = options;
+  const usage = (message: string) => failure('USAGE', message);
+  if (archivedCopy && overwrite) throw usage('--archived-copy and --overwrite exclude each other.');
+  if (!overwrite && (confirm !== undefined || expectSerial !== undefined)) {
+    throw usage('--confirm and --expect-serial go with --overwrite.');
+  }
+  if (expectSerial !== undefined && !/^(0|[1-9]\d{0,18})$/.test(expectSerial)) {
+    throw usage('--expect-serial: expected a serial in decimal digits.');
+  }
+  if (dryRun || terminal.isInteractive) return;
+  if (overwrite && confirm === undefined) {
+    throw usage('Nobody is here to type the name: say --confirm NAME --expect-serial N, or --dry-run.');
+  }
+  if (!overwrite && !yes)
+    throw usage('Nobody is here to be asked: say --yes, or --dry-run to see what it would do.');
+}
+
+async function placementOf(service: Service, options: Options, name: string): Promise<Placement> {
+  const { as: given, archivedCopy = false, overwrite = false, confirm, expectSerial } = options;
+  const plain = { name: given ?? null, allowSharedLineage: options.allowSharedLineage ?? false };
+  if (!overwrite) {
+    const onConflict = archivedCopy ? 'ARCHIVED_COPY' : 'REFUSE';
+    return { ...plain, onConflict, confirmName: null, expectedCurrentSerial: null };
+  }
+  const now: StateAnswer | null = confirm === undefined ? await findState(service, name) : null;
+  return {
+    ...plain,
+    onConflict: 'OVERWRITE',
+    // Typed, it is held against the name before anything is sent.
+    confirmName: confirm ?? name,
+    expectedCurrentSerial: expectSerial ?? now?.manifest?.currentSerial ?? null,
+  };
+}
+
+async function ask(
+  { terminal, signal }: Context,
+  options: Options,
+  name: string,
+  { report }: ImportAnswer,
+): Promise<void> {
+  if (!options.overwrite) {
+    await terminal.confirm('Import it?', signal);
+    return;
+  }
+  const replaced = counted(report?.replacedVersionCount ?? 0, 'version');
+  const typed = await terminal.ask(
+    `This replaces the history of ${visible(name)}, ${replaced}. Type its name to go on: `,
+    '--confirm NAME',
+    signal,
+  );
+  if (typed !== name) throw failure('NOT_CONFIRMED', 'That is not the name. Nothing was done.');
+}
+
+const OUTCOMES = {
+  CREATED: 'a new active state',
+  ARCHIVED_COPY: 'a new archived state, beside what is there',
+  REPLACED: 'an existing state, whose history is replaced',
+} as const;
+
+function resultOf({ id, stateArchive, report }: ImportAnswer, archive: VerifiedArchive) {
+  return {
+    operationId: id,
+    stateArchive,
+    report,
+    archiveHistoryDigest: archive.historyDigest,
+    digestEqual: report?.historyDigest === archive.historyDigest,
+  };
+}
+
+function planText(path: string, { report }: ImportAnswer): string {
+  if (report === null) return '';
+  return [
+    pairs([
+      ['From', `${path}, taken of ${report.sourceName}`],
+      ['To', report.name],
+      ['As', OUTCOMES[report.outcome]],
+      [
+        'Replaces',
+        report.replacedVersionCount > 0 ? counted(report.replacedVersionCount, 'version') : undefined,
+      ],
+      ...contentsOf(report),
+    ]),
+    ...warningLines(report),
+  ].join('\n');
+}
+
+function doneText({ report }: ImportAnswer, archive: VerifiedArchive): string {
+  if (report === null) return '';
+  const isEqual = report.historyDigest === archive.historyDigest;
+  return [
+    pairs([
+      ['State', report.name],
+      ['As', OUTCOMES[report.outcome]],
+      ...contentsOf(report),
+      ['History digest', report.historyDigest],
+      [
+        'Digest equal',
+        isEqual
+          ? "yes: the rows hold the archive's history"
+          : `no: ${counted(report.normalisedVersionCount, 'raw state')} are kept in the spelling of PostgreSQL's jsonb, with the same contents`,
+      ],
+    ]),
+    ...warningLines(report),
+  ].join('\n');
+}
+
+function contentsOf(report: ReportAnswer) {
+  return [
+    ['Versions', `${report.versionCount}, ${bytesText(BigInt(report.rawBytes))} of raw states`],
+    ['Tags', report.tagCount],
+    ['Audit events', report.eventCount],
+    ['Resource spans', `${report.resourceSpanCount}${report.resourceSpansDerived ? ', derived' : ''}`],
+    ['Outputs', report.outputCount],
+  ] as const;
+}
+
+function warningLines({ warnings }: ReportAnswer): string[] {
+  if (warnings.length === 0) return [];
+  return ['', ...warnings.map(({ code, message }) => `Warning  ${code ?? ''}: ${visible(message)}`)];
+}

@@ -1,0 +1,95 @@
+import { randomUUID } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { basename } from 'node:path';
+import { buffer } from 'node:stream/consumers';
+import { DEFAULT_STATE_DOCUMENT_LIMITS, readStateDocument } from '../../terraform/document.ts';
+import { UnsupportedStateDocumentError } from '../../terraform/errors.ts';
+import { sizeOf } from '../archive-input.ts';
+import { nextSteps } from '../backend-block.ts';
+import type { CommonOptions, Context } from '../context.ts';
+import { type Address, DOCUMENTS, type UserError } from '../documents.ts';
+import { EXIT, type Exit, failure, KlError } from '../endings.ts';
+import { connect, refuseErrors } from '../service.ts';
+import { pairs } from '../tables.ts';
+import { bytesText, visible } from '../texts.ts';
+
+interface Options extends CommonOptions {
+  readonly name: string;
+  readonly yes?: boolean;
+}
+
+interface Payload {
+  readonly stateArchive: Address | null;
+  readonly version: { readonly id: string; readonly serial: string; readonly createdAt: string } | null;
+  readonly userErrors: readonly UserError[];
+}
+
+/** Kilolock itself takes numbers as PostgreSQL does. */
+const LIMITS = { ...DEFAULT_STATE_DOCUMENT_LIMITS, maxExpandedDigits: Number.POSITIVE_INFINITY };
+
+/** `kl import snapshot`: one state file becomes the next version of a state. */
+export async function importSnapshot(context: Context, options: Options, path: string): Promise<Exit> {
+  const { terminal, signal } = context;
+  const { name, yes = false } = options;
+  if (!yes && (path === '-' || !terminal.isInteractive)) {
+    throw failure('USAGE', 'Nobody is here to be asked: say --yes.');
+  }
+  const what = path === '-' ? 'standard input' : path;
+  const bytes = await readAll(path);
+  const document = readDocument(what, bytes);
+  terminal.say(
+    pairs([
+      ['From', `${what}, ${bytesText(bytes.length)}`],
+      ['Serial', document.serial],
+      ['Lineage', document.lineage || null],
+      ['Terraform', document.terraformVersion],
+      ['Resources', document.instanceCount],
+      ['To', `the next version of ${name}`],
+    ]),
+  );
+  const service = await connect(context);
+  if (!yes) await terminal.confirm('Import it? A snapshot carries no history.', signal);
+  const { importStateSnapshot } = await service.ask<{ importStateSnapshot: Payload }>(
+    DOCUMENTS.importSnapshot,
+    { name, key: randomUUID() },
+    { file: { name: path === '-' ? 'stdin.tfstate' : basename(path), open: async () => new Blob([bytes]) } },
+  );
+  refuseErrors(importStateSnapshot);
+  const { version, stateArchive } = importStateSnapshot;
+  terminal.result({ name, version }, () =>
+    pairs([
+      ['State', name],
+      ['Serial', version?.serial],
+      ['Written', version?.createdAt],
+      ['Version', version?.id],
+    ]),
+  );
+  if (stateArchive !== null) terminal.say(`\n${nextSteps(stateArchive)}`);
+  return EXIT.done;
+}
+
+async function readAll(path: string): Promise<Buffer<ArrayBuffer>> {
+  const { maxBytes } = DEFAULT_STATE_DOCUMENT_LIMITS;
+  let length = 0;
+  async function* bounded() {
+    for await (const chunk of process.stdin as AsyncIterable<Buffer>) {
+      length += chunk.length;
+      if (length > maxBytes) throw new KlError('ARCHIVE_TOO_LARGE', `A state has at most ${maxBytes} bytes.`);
+      yield chunk;
+    }
+  }
+  if (path === '-') return Buffer.from(await buffer(bounded()));
+  if ((await sizeOf(path)) > maxBytes) {
+    throw new KlError('ARCHIVE_TOO_LARGE', `${path} is too large: a state has at most ${maxBytes} bytes.`);
+  }
+  return readFile(path);
+}
+
+function readDocument(what: string, bytes: Buffer) {
+  try {
+    return readStateDocument(bytes, LIMITS);
+  } catch (error) {
+    if (!(error instanceof UnsupportedStateDocumentError)) throw error;
+    throw new KlError(error.code, `${visible(what)}: at ${error.path}, ${error.reason}.`);
+  }
+}

@@ -1,0 +1,50 @@
+import type { CommonOptions, Context } from '../context.ts';
+import { DOCUMENTS, type OperationAnswer, type Page } from '../documents.ts';
+import { EXIT, type Exit, failure } from '../endings.ts';
+import { connect } from '../service.ts';
+import { table } from '../tables.ts';
+import { visible } from '../texts.ts';
+
+interface Options extends CommonOptions {
+  readonly limit: string;
+}
+
+/** What one request gives. */
+const MOST = 100;
+
+/** `kl operations`: exports and imports, newest first. */
+export async function listOperations(
+  context: Context,
+  options: Options,
+  pattern: string | undefined,
+): Promise<Exit> {
+  const limit = Number(options.limit);
+  if (!Number.isInteger(limit) || limit < 1 || limit > MOST) {
+    throw failure('USAGE', `--limit: expected a number from 1 to ${MOST}.`);
+  }
+  const service = await connect(context);
+  const namePrefix = pattern?.replace(/\*$/, '') ?? null;
+  const { stateArchiveOperations } = await service.ask<{
+    stateArchiveOperations: Pick<Page<OperationAnswer>, 'nodes'>;
+  }>(DOCUMENTS.operations, { first: limit, filter: namePrefix === null ? null : { namePrefix } });
+  const nodes = stateArchiveOperations.nodes.filter(
+    ({ name }) => pattern === undefined || pattern.endsWith('*') || name === pattern,
+  );
+  context.terminal.result(nodes, () =>
+    nodes.length === 0
+      ? 'There is no operation that this credential may see.'
+      : table(
+          ['OPERATION', 'KIND', 'STATE', 'STATUS', 'ASKED FOR', 'BY', 'ERROR'],
+          nodes.map(({ id, kind, name, status, createdAt, actor, error }) => [
+            id,
+            kind,
+            visible(name),
+            status,
+            createdAt,
+            actor,
+            error?.code ?? '',
+          ]),
+        ),
+  );
+  return EXIT.done;
+}

@@ -1,0 +1,158 @@
+import { isUuid } from '../../base/uuid.ts';
+import type { CommonOptions, Context } from '../context.ts';
+import type { ImportAnswer, OperationAnswer, StateAnswer } from '../documents.ts';
+import { EXIT, type Exit, KlError } from '../endings.ts';
+import { findOperation, isGoingOn } from '../operations.ts';
+import { connect, type Service } from '../service.ts';
+import { findState, matchingStates, notFound } from '../states.ts';
+import { pairs, table } from '../tables.ts';
+import { bytesText, visible } from '../texts.ts';
+
+interface Options extends CommonOptions {
+  readonly watch?: boolean;
+}
+
+/** What is to be shown, and whether it can still change by itself. */
+interface Shown {
+  readonly value: unknown;
+  readonly text: string;
+  readonly isOver: boolean;
+  readonly exit: Exit;
+}
+
+const WATCH_MS = 2_000;
+
+/** `kl status`: every state, one state, or one operation. */
+export async function showStatus(
+  context: Context,
+  options: Options,
+  what: string | undefined,
+): Promise<Exit> {
+  const { terminal } = context;
+  const service = await connect(context);
+  let before = '';
+  for (;;) {
+    const { value, text, isOver, exit } = await look(service, what);
+    // Of what is watched, only what is new is said.
+    if (text !== before) terminal.result(value, () => text);
+    before = text;
+    if (!options.watch || isOver) return exit;
+    await service.pause(WATCH_MS);
+  }
+}
+
+async function look(service: Service, what: string | undefined): Promise<Shown> {
+  if (what === undefined) return allStates(service);
+  if (isUuid(what)) {
+    const operation = await findOperation(service, what);
+    if (operation !== null) return oneOperation(operation);
+  }
+  const state = await findState(service, what);
+  if (state === null) throw notFound(what);
+  return { value: stateValue(state), text: stateText(state), isOver: false, exit: EXIT.done };
+}
+
+async function allStates(service: Service): Promise<Shown> {
+  const states: StateAnswer[] = [];
+  for await (const state of matchingStates(service, '*')) states.push(state);
+  const text =
+    states.length === 0
+      ? 'There is no state that this credential may see.'
+      : table(
+          ['STATE', 'VERSIONS', 'SERIAL', 'LOCKED BY', 'LAST EXPORT', 'SINCE THEN'],
+          states.map((state) => [
+            state.name,
+            state.status.versionCount,
+            state.manifest?.currentSerial,
+            state.status.lockedBy,
+            state.status.lastExport?.finishedAt,
+            sinceText(state),
+          ]),
+        );
+  return { value: states.map(stateValue), text, isOver: false, exit: EXIT.done };
+}
+
+/** Whether the history is another than that of its last export; null where nobody can tell. */
+function changedSinceExport({ status, manifest }: StateAnswer): boolean | null {
+  const digest = status.lastExport?.archive?.historyDigest;
+  return digest === undefined || manifest === null ? null : digest !== manifest.historyDigest;
+}
+
+function sinceText(state: StateAnswer): string | null {
+  const changed = changedSinceExport(state);
+  if (changed === null) return state.status.exportable ? 'never exported' : 'nothing to export';
+  return changed ? 'CHANGED' : 'unchanged';
+}
+
+function stateValue(state: StateAnswer) {
+  return { ...state, changedSinceLastExport: changedSinceExport(state) };
+}
+
+function stateText(state: StateAnswer): string {
+  const { name, lineage, lifecycleStatus, status, manifest } = state;
+  return pairs([
+    ['State', name],
+    ['Lineage', lineage],
+    ['Lifecycle', lifecycleStatus],
+    ['Exportable', status.exportable ? 'yes' : 'no: it has no version yet'],
+    ['Locked by', status.lockedBy],
+    ['Versions', status.versionCount],
+    ['Current serial', manifest?.currentSerial],
+    ['Raw states', manifest && bytesText(BigInt(manifest.rawBytes))],
+    ['Tags', manifest?.tagCount],
+    ['History digest', manifest?.historyDigest],
+    ['Last export', operationLine(status.lastExport)],
+    ['Since then', sinceText(state)],
+    ['Last import', operationLine(status.lastImport)],
+  ]);
+}
+
+function operationLine(operation: OperationAnswer | null): string | null {
+  return operation && `${operation.finishedAt} by ${operation.actor} (${operation.id})`;
+}
+
+function oneOperation(operation: ImportAnswer): Shown {
+  const { error } = operation;
+  return {
+    value: operation,
+    text: operationText(operation),
+    isOver: !isGoingOn(operation),
+    exit: error === null ? EXIT.done : new KlError(error.code, error.message).exit,
+  };
+}
+
+function operationText({
+  id,
+  kind,
+  name,
+  status,
+  progress,
+  actor,
+  createdAt,
+  finishedAt,
+  expiresAt,
+  archive,
+  error,
+  report,
+}: ImportAnswer): string {
+  const { versionsDone, versionsTotal, bytesDone, bytesTotal } = progress;
+  const lines = pairs([
+    ['Operation', id],
+    ['Kind', kind],
+    ['State', name],
+    ['Status', status],
+    ['Versions', `${versionsDone}${versionsTotal === null ? '' : ` of ${versionsTotal}`}`],
+    [
+      'Raw states',
+      `${bytesText(BigInt(bytesDone))}${bytesTotal === null ? '' : ` of ${bytesText(BigInt(bytesTotal))}`}`,
+    ],
+    ['Asked for', `${createdAt} by ${actor}`],
+    ['Ended', finishedAt],
+    ['Kept until', kind === 'EXPORT' ? expiresAt : undefined],
+    ['History digest', archive?.historyDigest],
+    ['File', archive && `${archive.fileName}, ${bytesText(BigInt(archive.sizeBytes))}`],
+    ['Outcome', report?.outcome],
+    ['Error', error?.code],
+  ]);
+  return error === null ? lines : `${lines}\n\n${visible(error.message)}`;
+}

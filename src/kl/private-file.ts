@@ -1,0 +1,59 @@
+import { open, rename, rm } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { isErrno } from '../base/errno.ts';
+import { failure } from './endings.ts';
+
+/**
+ * Writes a file for its owner alone (0600), which appears under its name only when it is whole.
+ *
+ * @throws KlError FILE_EXISTS when there is one and it is not to be replaced, WRITE_FAILED when it cannot be written.
+ */
+export async function writePrivateFile(
+  path: string,
+  contents: Uint8Array | string,
+  { replace }: { readonly replace: boolean },
+): Promise<void> {
+  if (!replace) await refuseExisting(path);
+  const draft = `${path}.${process.pid}.partial`;
+  try {
+    const file = await open(draft, 'wx', 0o600);
+    try {
+      await file.writeFile(contents);
+      await file.sync();
+    } finally {
+      await file.close();
+    }
+    await rename(draft, path);
+  } catch (error) {
+    await rm(draft, { force: true });
+    throw failure('WRITE_FAILED', `${path} cannot be written (${codeOf(error)}).`, { cause: error });
+  }
+}
+
+/** Makes a renaming survive a power cut. */
+export async function flushDirectoryOf(path: string): Promise<void> {
+  const directory = await open(dirname(path), 'r');
+  try {
+    await directory.sync();
+  } finally {
+    await directory.close();
+  }
+}
+
+/** @throws KlError FILE_EXISTS when there is something at this path. */
+export async function refuseExisting(path: string): Promise<void> {
+  try {
+    await (await open(path, 'r')).close();
+  } catch (error) {
+    if (isErrno(error, 'ENOENT')) return;
+    if (isErrno(error, 'ENOTDIR')) throw failure('WRITE_FAILED', `${path} cannot be written (ENOTDIR).`);
+  }
+  throw failure('FILE_EXISTS', `${path} is there already.`, {
+    advice: 'Give another name, or --force to replace it.',
+  });
+}
+
+/** The code of an error of the operating system. */
+export function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error ? String(error.code) : 'unknown failure';
+}

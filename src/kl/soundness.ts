@@ -1,0 +1,147 @@
+import { ArchiveError } from '../archive/errors.ts';
+import { versionMemberName } from '../archive/format.ts';
+import type { VerifiedArchive } from '../archive/reader.ts';
+import { readInto } from '../base/read-into.ts';
+import { readStateDocument, type StateDocument } from '../terraform/document.ts';
+import { UnsupportedStateDocumentError } from '../terraform/errors.ts';
+import { adviceFor, archiveMembers } from './archive-input.ts';
+import type { Work } from './progress.ts';
+
+/** Something that was found out about an archive. */
+export interface Finding {
+  /** `FATAL`: the archive is not complete; nothing restores it. `ERROR`: it is complete, and no import takes it. */
+  readonly severity: 'FATAL' | 'ERROR' | 'WARNING';
+  /** A code of the service's errors or warnings. */
+  readonly code: string;
+  readonly member: string | null;
+  /** Of the version it was found in. */
+  readonly serial: bigint | null;
+  /** How many versions were read to their ends before it. Of an incomplete archive nothing proves them. */
+  readonly versionsBefore: number;
+  readonly message: string;
+  /** What to do about it. */
+  readonly advice: string;
+}
+
+/** What an archive's file is. */
+export interface Soundness {
+  /** Whether every byte of every member was proven to be what was written; null when the file is not. */
+  readonly complete: VerifiedArchive | null;
+  /** Whether every raw state is a document that Kilolock can hold, as far as that can be told without PostgreSQL. */
+  readonly isValid: boolean;
+  readonly findings: readonly Finding[];
+}
+
+/** Beyond these an archive has one thing wrong with it many times. */
+const MAX_DOCUMENT_FINDINGS = 100;
+
+/**
+ * Reads a whole archive, and says apart whether it is complete and whether what it holds could be restored.
+ *
+ * @throws KlError FILE_UNUSABLE, and errors of the file system.
+ */
+export async function checkArchive(path: string, signal: AbortSignal, work?: Work): Promise<Soundness> {
+  const documents: Finding[] = [];
+  const memory = new DocumentMemory();
+  let reading: bigint | null = null;
+  /** Serials of the versions that were read to their ends. */
+  const whole: bigint[] = [];
+  const members = archiveMembers(path, signal, work);
+  try {
+    for (;;) {
+      const step = await members.next();
+      if (reading !== null) whole.push(reading);
+      reading = null;
+      if (step.done) {
+        return {
+          complete: step.value,
+          isValid: documents.length === 0,
+          findings: [...documents, ...step.value.warnings.map(warningFinding)],
+        };
+      }
+      if (step.value.kind !== 'version') continue;
+      const { version, byteLength, content } = step.value;
+      reading = version.serial;
+      const fault = await memory.faultOf(content, byteLength);
+      if (fault !== null && documents.length < MAX_DOCUMENT_FINDINGS) {
+        documents.push(documentFinding(version.serial, whole.length, fault));
+      }
+    }
+  } catch (error) {
+    if (!(error instanceof ArchiveError)) throw error;
+    // What a damaged file seems to hold is no fault of whoever wrote the documents.
+    return { complete: null, isValid: false, findings: [archiveFinding(error, whole)] };
+  }
+}
+
+function archiveFinding(error: ArchiveError, whole: readonly bigint[]): Finding {
+  const { code, member, message } = error;
+  const [, digits] = /^versions\/(\d+)\./.exec(member ?? '') ?? [];
+  const serial = digits === undefined ? null : BigInt(digits);
+  return {
+    severity: 'FATAL',
+    code,
+    member,
+    serial,
+    // Sums stand at the end: that those of an early version differ shows after the last.
+    versionsBefore: whole.filter((each) => serial === null || each < serial).length,
+    message: `${message}.`,
+    advice: adviceFor(error),
+  };
+}
+
+function documentFinding(
+  serial: bigint,
+  versionsBefore: number,
+  error: UnsupportedStateDocumentError,
+): Finding {
+  return {
+    severity: 'ERROR',
+    code: error.code,
+    member: versionMemberName(serial),
+    serial,
+    versionsBefore,
+    message: `At ${error.path}, ${error.reason}.`,
+    advice: `No import takes it. kl archive extract --version ${serial} gives the document out as it is.`,
+  };
+}
+
+function warningFinding({ code, member, message }: VerifiedArchive['warnings'][number]): Finding {
+  return {
+    severity: 'WARNING',
+    code,
+    member,
+    serial: null,
+    versionsBefore: 0,
+    message,
+    advice: 'It does not keep an import from taking the archive.',
+  };
+}
+
+/** Memory for a document and the one before, which take turns: what is the same in both is looked at once. */
+class DocumentMemory {
+  #current = Buffer.alloc(0);
+  #before = Buffer.alloc(0);
+  #former: StateDocument | null = null;
+
+  async faultOf(
+    content: AsyncIterable<Uint8Array>,
+    byteLength: number,
+  ): Promise<UnsupportedStateDocumentError | null> {
+    [this.#current, this.#before] = [this.#before, this.#current];
+    if (byteLength > this.#current.length) {
+      this.#current = Buffer.alloc(0);
+      this.#current = Buffer.allocUnsafeSlow(byteLength);
+    }
+    const bytes = this.#current.subarray(0, byteLength);
+    await readInto(bytes, content);
+    try {
+      this.#former = readStateDocument(bytes, undefined, this.#former);
+      return null;
+    } catch (error) {
+      this.#former = null;
+      if (error instanceof UnsupportedStateDocumentError) return error;
+      throw error;
+    }
+  }
+}
