@@ -60,6 +60,8 @@ test('an import that runs upwards, or aside, is an error of `npm run check`', as
     'src/graphql/x.ts': '../cli/token.ts',
     'src/graphql/resolvers/x.ts': '../../service.ts',
     'src/cli/x.ts': '../service.ts',
+    'src/kl/x.ts': '../inspection/inspector.ts',
+    'src/kl/commands/x.ts': '../../operations/services.ts',
     'src/config.ts': './operations/services.ts',
     'src/service.ts': './development/database.ts',
     'src/main.ts': './development/database.ts',
@@ -80,6 +82,7 @@ test('an import that runs downwards is none', async () => {
     'src/archive/x.ts': "import '../base/text.ts';\n",
     'src/history/x.ts': "import '../archive/format.ts';\nimport './states.ts';\n",
     'src/graphql/resolvers/x.ts': "import '../../history/states.ts';\nimport '../context.ts';\n",
+    'src/kl/commands/x.ts': "import '../../archive/reader.ts';\nimport '../terminal.ts';\n",
     'src/main.ts': "import './service.ts';\n",
     'src/development/x.ts': "import '../service.ts';\n",
   };

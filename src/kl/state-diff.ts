@@ -1,5 +1,4 @@
-import type { StateDocument } from '../terraform/document.ts';
-import { type ProjectedResource, projectResources } from '../terraform/projection.ts';
+import type { ResourceInstance, StateDocument } from '../terraform/document.ts';
 import { type ExactJson, ExactNumber, isJsonObject, parseExactly } from './exact-json.ts';
 
 /** A value that differs. Secrets are left out, on either side. */
@@ -35,11 +34,11 @@ export function diffStates(before: StateDocument, after: StateDocument): Differe
 }
 
 function diffResources(before: StateDocument, after: StateDocument): Difference[] {
-  const [old, now] = [projectResources(before, 'as-written'), projectResources(after, 'as-written')];
-  const addresses = new Set([...old, ...now].map(([address]) => address));
+  const [old, now] = [instancesOf(before), instancesOf(after)];
+  const addresses = new Set([...old.keys(), ...now.keys()]);
   const differences: Difference[] = [];
   for (const address of [...addresses].sort()) {
-    const [one, other] = [old.row(address), now.row(address)];
+    const [one, other] = [old.get(address), now.get(address)];
     if (one === undefined || other === undefined) {
       differences.push({ kind: one === undefined ? 'added' : 'removed', address, changes: [] });
       continue;
@@ -50,17 +49,28 @@ function diffResources(before: StateDocument, after: StateDocument): Difference[
   return differences;
 }
 
-function diffInstances(before: ProjectedResource, after: ProjectedResource): ValueChange[] {
+/** By address; a deposed object, which shares the address of the current one, by itself. */
+function instancesOf(document: StateDocument): Map<string, ResourceInstance> {
+  const instances = new Map<string, ResourceInstance>();
+  for (const instance of document.instances()) {
+    instances.set(`${instance.address}${instance.deposed ? ' (deposed)' : ''}`, instance);
+  }
+  return instances;
+}
+
+function diffInstances(before: ResourceInstance, after: ResourceInstance): ValueChange[] {
   const secrets = new Secrets(before, after);
   const changes: ValueChange[] = [];
   const plain = [
     ['(provider)', before.provider, after.provider],
     ['(schema version)', String(before.schemaVersion), String(after.schemaVersion)],
-    ['(deposed)', String(before.deposed), String(after.deposed)],
-    ['(dependencies)', before.dependenciesRaw, after.dependenciesRaw],
   ] as const;
   for (const [path, one, other] of plain) {
     if (one !== other) changes.push({ path, before: shortened(one), after: shortened(other) });
+  }
+  if (!sameJson(before.dependencies, after.dependencies)) {
+    const [one, other] = [before, after].map(({ dependencies }) => shortened(dependencies.toString()));
+    changes.push({ path: '(dependencies)', before: one, after: other });
   }
   if (!before.attributes.equals(after.attributes)) {
     try {
@@ -123,7 +133,7 @@ class Secrets implements Hidden {
   readonly #marked: Path[] = [];
   readonly #isSecretType: boolean;
 
-  constructor(before: ProjectedResource, after: ProjectedResource) {
+  constructor(before: ResourceInstance, after: ResourceInstance) {
     for (const { sensitivePaths } of [before, after]) this.#mark(parseExactly(sensitivePaths.toString()));
     this.#isSecretType = SECRET_WORDS.test(before.type);
   }
