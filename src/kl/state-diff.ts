@@ -22,8 +22,24 @@ export interface Difference {
 /** What stands in place of a value that is a secret, or may be one. */
 const SENSITIVE = '(sensitive)';
 /** Words in names of attributes, outputs and types whose values are taken for secrets, marked or not. */
-const SECRET_WORDS =
-  /pass(word|phrase|wd)|secret|token|credential|private|api_?key|access_?key|cert|kubeconfig|user_data|connection_string|content|rendered|salt/i;
+const SECRET_WORDS = [
+  'password',
+  'passphrase',
+  'passwd',
+  'secret',
+  'token',
+  'credential',
+  'private',
+  'apikey',
+  'accesskey',
+  'cert',
+  'kubeconfig',
+  'userdata',
+  'connectionstring',
+  'content',
+  'rendered',
+  'salt',
+];
 const MAX_VALUE = 80;
 /** Deeper than any schema of a provider goes. */
 const MAX_DEPTH = 100;
@@ -108,7 +124,7 @@ function diffOutputs(before: StateDocument, after: StateDocument): Difference[] 
       continue;
     }
     const changes: ValueChange[] = [];
-    const isSecret = one.sensitive || other.sensitive || SECRET_WORDS.test(name);
+    const isSecret = one.sensitive || other.sensitive || soundsSecret(name);
     if (one.sensitive !== other.sensitive) {
       changes.push({ path: 'sensitive', before: String(one.sensitive), after: String(other.sensitive) });
     }
@@ -117,6 +133,11 @@ function diffOutputs(before: StateDocument, after: StateDocument): Difference[] 
     if (changes.length > 0) differences.push({ kind: 'changed', address, changes });
   }
   return differences;
+}
+
+function soundsSecret(name: string): boolean {
+  const letters = name.toLowerCase().replaceAll('_', '').replaceAll('-', '');
+  return SECRET_WORDS.some((word) => letters.includes(word));
 }
 
 type Path = readonly (string | number)[];
@@ -135,13 +156,13 @@ class Secrets implements Hidden {
 
   constructor(before: ResourceInstance, after: ResourceInstance) {
     for (const { sensitivePaths } of [before, after]) this.#mark(parseExactly(sensitivePaths.toString()));
-    this.#isSecretType = SECRET_WORDS.test(before.type);
+    this.#isSecretType = soundsSecret(before.type);
   }
 
   hides(path: Path): boolean {
     return (
       this.#isSecretType ||
-      path.some((step) => typeof step === 'string' && SECRET_WORDS.test(step)) ||
+      path.some((step) => typeof step === 'string' && soundsSecret(step)) ||
       this.#marked.some(
         (marked) =>
           marked.every((step, at) => step === path[at]) || path.every((step, at) => step === marked[at]),
