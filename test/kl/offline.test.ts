@@ -1,10 +1,10 @@
 import { execFile } from 'node:child_process';
 import { copyFile, mkdir, mkdtemp, readdir, readFile, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { verifyArchive } from '../../src/archive/reader.ts';
 import { kl, klJson } from './support/kl.ts';
 
@@ -12,6 +12,14 @@ const GOLDEN = fileURLToPath(new URL('../archive/golden/v1.klstate', import.meta
 const DOCUMENTS = fileURLToPath(new URL('../fixtures/terraform-history/', import.meta.url));
 
 let directory: string;
+/** An archive of the ten documents that Terraform wrote, with a tag. */
+let sample: string;
+beforeAll(async () => {
+  const made = await mkdtemp(join(tmpdir(), 'kl-sample-'));
+  sample = join(made, 'n.klstate');
+  await klJson(['archive', 'build', DOCUMENTS, '--name', 'demo/network', '-o', sample, '--tag', 'release=7']);
+});
+afterAll(() => rm(dirname(sample), { recursive: true }));
 beforeEach(async () => {
   directory = await mkdtemp(join(tmpdir(), 'kl-offline-'));
 });
@@ -22,10 +30,8 @@ const json = <Result = Record<string, unknown>>(...args: string[]) =>
   klJson<Result>(args, { cwd: directory });
 const at = (name: string) => join(directory, name);
 
-/** An archive of the ten documents that Terraform wrote. */
-async function buildSample(...more: string[]): Promise<void> {
-  await json('archive', 'build', DOCUMENTS, '--name', 'demo/network', '-o', 'n.klstate', ...more);
-}
+/** Has the sample as `n.klstate`. */
+const haveSample = () => copyFile(sample, at('n.klstate'));
 
 /** The same archive as a bare tar, in which a byte can be damaged at a known place. */
 async function asTar(): Promise<Buffer> {
@@ -35,7 +41,7 @@ async function asTar(): Promise<Buffer> {
 
 describe('kl archive inspect', () => {
   test('tells what an archive says of itself, at once, and that nothing was verified', async () => {
-    await buildSample();
+    await haveSample();
     const bytes = await readFile(at('n.klstate'));
     // Nothing behind the first members is looked at.
     await writeFile(at('cut.klstate'), bytes.subarray(0, bytes.length - 100));
@@ -67,7 +73,7 @@ describe('kl archive inspect', () => {
   });
 
   test('shows no secret of a state', async () => {
-    await buildSample();
+    await haveSample();
     const { stdout } = await call(
       'archive',
       'inspect',
@@ -89,13 +95,13 @@ describe('kl archive inspect', () => {
 
 describe('kl archive verify', () => {
   test('says complete and valid apart, and ends with 0', async () => {
-    await buildSample();
+    await haveSample();
     const { exitCode, stdout } = await call('archive', 'verify', 'n.klstate', GOLDEN);
     expect([exitCode, stdout]).toEqual([0, expect.stringMatching(/^Complete +yes.*\nValid +yes/m)]);
   });
 
   test('names the member, the serial, how many versions stand before the damage, and what to do', async () => {
-    await buildSample();
+    await haveSample();
     const tar = await asTar();
     const place = tar.indexOf('versions/4.tfstate.json') + 512 + 100;
     tar.writeUInt8(tar.readUInt8(place) ^ 1, place);
@@ -130,7 +136,7 @@ describe('kl archive verify', () => {
   });
 
   test('tells a whole archive with a document that no import takes from a damaged one', async () => {
-    await buildSample();
+    await haveSample();
     await promisify(execFile)(
       'sh',
       [
@@ -161,7 +167,7 @@ describe('kl archive verify', () => {
 
 describe('kl archive extract', () => {
   test('gives one raw state byte for byte, named by serial, @N, tag, id or current', async () => {
-    await buildSample('--tag', 'release=7');
+    await haveSample();
     const { versions } = await json<{ versions: { id: string }[] }>(
       'archive',
       'inspect',
@@ -180,7 +186,7 @@ describe('kl archive extract', () => {
   });
 
   test('writes a file for its owner alone, and replaces none unless forced to', async () => {
-    await buildSample();
+    await haveSample();
     expect((await call('archive', 'extract', 'n.klstate', '-o', 's.tfstate')).exitCode).toBe(0);
     expect((await stat(at('s.tfstate'))).mode & 0o777).toBe(0o600);
     expect((await call('archive', 'extract', 'n.klstate', '-o', 's.tfstate')).exitCode).toBe(3);
@@ -189,7 +195,7 @@ describe('kl archive extract', () => {
   });
 
   test('gives nothing of a damaged archive out, and what it still holds only as unproven', async () => {
-    await buildSample();
+    await haveSample();
     const tar = await asTar();
     await writeFile(at('cut.klstate'), tar.subarray(0, tar.indexOf('versions/4.tfstate.json') + 1000));
     const plain = await call('archive', 'extract', 'cut.klstate', '--version', '3');
@@ -209,7 +215,7 @@ describe('kl archive extract', () => {
 
 describe('kl archive diff', () => {
   test('names resources and attributes that differ, and ends with 1; with 0 where nothing does', async () => {
-    await buildSample();
+    await haveSample();
     const { exitCode, stdout } = await call('archive', 'diff', 'n.klstate@3', 'n.klstate@4');
     expect(exitCode).toBe(1);
     expect(stdout).toContain('- terraform_data.web[1]\n');
@@ -224,7 +230,7 @@ describe('kl archive diff', () => {
   });
 
   test('says where two histories part, and when one is the beginning of the other', async () => {
-    await buildSample();
+    await haveSample();
     await mkdir(at('older'));
     for (const serial of [1, 2, 3]) {
       const name = `00${serial}.tfstate`;
