@@ -27,7 +27,7 @@ export interface EmbeddedCluster {
   /** Of the superuser `postgres`. */
   readonly password: string;
   readonly account: Account | undefined;
-  readonly binaries: { readonly initdb: string; readonly pgCtl: string; readonly postgres: string };
+  readonly binaries: { readonly initdb: string; readonly postgres: string };
 }
 
 /**
@@ -98,7 +98,7 @@ function findInstallation(): Installation {
 
 function programs(installation: string): EmbeddedCluster['binaries'] {
   const bin = join(installation, 'bin');
-  return { initdb: join(bin, 'initdb'), pgCtl: join(bin, 'pg_ctl'), postgres: join(bin, 'postgres') };
+  return { initdb: join(bin, 'initdb'), postgres: join(bin, 'postgres') };
 }
 
 /** Where the account can run PostgreSQL from: a checkout under /root is closed to it, so it gets a copy. */

