@@ -196,7 +196,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
       audience: value.AUTH_AUDIENCE ?? null,
       developmentKey,
       policies: {
-        token: { dataPlaneExport: value.ALLOW_TOKEN_EXPORT, dataPlaneImport: value.ALLOW_TOKEN_IMPORT },
+        token: { export: value.ALLOW_TOKEN_EXPORT, import: value.ALLOW_TOKEN_IMPORT },
         owner: { export: value.ALLOW_OWNER_EXPORT, import: value.ALLOW_OWNER_IMPORT },
       },
       gatewaySecrets: value.GATEWAY_SECRET ?? [],

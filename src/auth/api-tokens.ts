@@ -2,14 +2,9 @@ import type { Kysely } from 'kysely';
 import type { KilolockDatabase } from '../database/connection.ts';
 import type { Database } from '../database/types.ts';
 import { isUseWorthNoting, noteUse } from './last-use.ts';
-import type { Grant, Principal, Scope } from './principal.ts';
+import type { Grant, Principal } from './principal.ts';
 import { listRoleGrants } from './role-grants.ts';
-
-/** What an API token may do in its own environment without a role that says so. Reading it always may. */
-export interface TokenPolicy {
-  readonly dataPlaneExport: boolean;
-  readonly dataPlaneImport: boolean;
-}
+import { policyScopes, type TokenPolicy } from './token-policy.ts';
 
 /**
  * Finds who an API token stands for (data model 7.2 and 7.4). The token, its tenant and its environment must be active.
@@ -51,7 +46,7 @@ async function principalOf(
 ): Promise<Principal> {
   const { id, workspace, environment } = token;
   const own: Grant = {
-    scopes: new Set(ownScopes(policy)),
+    scopes: policyScopes(policy),
     reach: { kind: 'environment', workspace, environment },
   };
   const grants = [own, ...(await listRoleGrants(db, id))];
@@ -66,14 +61,6 @@ async function principalOf(
     statePatterns: null,
     grants,
   };
-}
-
-function ownScopes({ dataPlaneExport, dataPlaneImport }: TokenPolicy): Scope[] {
-  return [
-    'state.read',
-    ...(dataPlaneExport ? (['state.export'] as const) : []),
-    ...(dataPlaneImport ? (['state.import'] as const) : []),
-  ];
 }
 
 function findActiveToken(db: Kysely<Database>) {

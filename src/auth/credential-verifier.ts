@@ -1,5 +1,5 @@
 import type { KilolockDatabase } from '../database/connection.ts';
-import { type AuthorizationHeader, isJwtShaped, parseAuthorization } from './authorization-header.ts';
+import { isJwtShaped, parseAuthorization } from './authorization-header.ts';
 import { InvalidCredentialError, type JwtVerifier } from './jwt-verifier.ts';
 import { type CredentialPolicies, verifyKilolockCredential } from './kilolock-credentials.ts';
 import type { Principal } from './principal.ts';
@@ -45,14 +45,10 @@ export function createCredentialVerifier(options: {
         if (header.scheme === 'bearer') return jwt.verify(header.secret.toString('latin1'));
         throw new InvalidCredentialError('a JWT as a password');
       }
-      const presented = { secret: header.secret, hint: hintOf(header) };
-      const principal = await verifyKilolockCredential(database, policies, presented);
+      const hint = header.scheme === 'basic' && header.username !== '' ? header.username : null;
+      const principal = await verifyKilolockCredential(database, policies, header.secret, hint);
       if (principal === null) throw new InvalidCredentialError('no active Kilolock token');
       return principal;
     },
   };
-}
-
-function hintOf(header: AuthorizationHeader): string | null {
-  return header.scheme === 'basic' && header.username !== '' ? header.username : null;
 }

@@ -1,10 +1,7 @@
 import type { ApolloGraphQLObjectTypeExtensions, GraphQLReferenceResolver } from '@apollo/subgraph';
 import {
   defaultFieldResolver,
-  defaultTypeResolver,
-  type GraphQLAbstractType,
   GraphQLError,
-  type GraphQLInterfaceType,
   type GraphQLObjectType,
   type GraphQLSchema,
   isAbstractType,
@@ -36,8 +33,7 @@ const GATEWAY_FIELDS = ['_service', '_entities'];
 
 /**
  * Enforces `@authenticated` and `@requiresScopes` of a schema made by `buildSubgraphSchema`, whatever path a query
- * takes: on every field of every object type, on every reference resolver, and on the types that interfaces and
- * unions turn out to be. A denial comes before the resolver it guards, so that it costs no work and tells nothing.
+ * takes: on every field of every object type, and on every reference resolver. A denial comes before the resolver it guards, so that it costs no work and tells nothing.
  * A caller without a credential gets UNAUTHENTICATED, one without the scopes FORBIDDEN.
  *
  * The schema is guarded in place and returned: there is no unguarded one left to serve by mistake.
@@ -47,8 +43,8 @@ const GATEWAY_FIELDS = ['_service', '_entities'];
  * @param options.gatewayProofRequired whether `_service` and `_entities` are answered only where `fromGateway` is true;
  *   others get FORBIDDEN. It adds to what the directives demand and replaces nothing of it. False when absent.
  * @throws UnguardedSchemaError when a field outside that list demands nothing, a public coordinate is not in the
- *   schema, a directive is renamed, not imported or not enforced here, or an entity has no reference resolver (the
- *   library would then echo what the caller sent).
+ *   schema, a directive is renamed, not imported or not enforced here, an entity has no reference resolver (the library would
+ *   then echo what the caller sent), or there is an interface, a union or a subscription: none of them is guarded here.
  */
 export function enforceAuthorization(
   schema: GraphQLSchema,
@@ -59,12 +55,12 @@ export function enforceAuthorization(
     ...directiveNamingProblems(schema),
     ...unguardedFields(requirements, options.publicCoordinates),
     ...unresolvedEntities(schema),
+    ...unguardedKinds(schema),
   ];
   if (problems.length > 0) throw new UnguardedSchemaError(problems);
 
   guardFields(schema, requirements);
   guardReferences(schema);
-  guardAbstractTypes(schema);
   if (options.gatewayProofRequired) guardGatewayFields(schema);
   return schema;
 }
@@ -93,22 +89,24 @@ function unresolvedEntities(schema: GraphQLSchema): string[] {
     .map((type) => `${type.name}: is an entity without a reference resolver`);
 }
 
+/** What an interface or a union turns out to be, and a subscription's source, would need guards of their own. */
+function unguardedKinds(schema: GraphQLSchema): string[] {
+  return Object.values(schema.getTypeMap())
+    .filter((type) => isAbstractType(type) || type === schema.getSubscriptionType())
+    .filter(({ name }) => name !== '_Entity')
+    .map(({ name }) => `${name}: interfaces, unions and subscriptions are not guarded by this service`);
+}
+
 function guardFields(schema: GraphQLSchema, requirements: ReadonlyMap<string, Requirement>): void {
   for (const type of objectTypes(schema)) {
     for (const field of Object.values(type.getFields())) {
       const requirement = requirements.get(`${type.name}.${field.name}`);
       if (!requirement?.authenticated) continue;
-      const { resolve = defaultFieldResolver, subscribe } = field;
+      const { resolve = defaultFieldResolver } = field;
       field.resolve = (source, args, context, info) => {
         demand(requirement, context);
         return resolve(source, args, context, info);
       };
-      if (subscribe) {
-        field.subscribe = (source, args, context, info) => {
-          demand(requirement, context);
-          return subscribe(source, args, context, info);
-        };
-      }
     }
   }
 }
@@ -131,20 +129,6 @@ function guardReferences(schema: GraphQLSchema): void {
   }
 }
 
-/** Without it, `__typename` alone would tell which type an object has that the caller may not see. */
-function guardAbstractTypes(schema: GraphQLSchema): void {
-  const requirements = new Map(objectTypes(schema).map((type) => [type.name, typeRequirement(type)]));
-  for (const type of Object.values(schema.getTypeMap()).filter(isAbstractType)) {
-    const resolveType = type.resolveType ?? defaultTypeResolver;
-    type.resolveType = async (value, context, info, abstractType: GraphQLAbstractType) => {
-      const name = await resolveType(value, context, info, abstractType);
-      const requirement = name === undefined ? undefined : requirements.get(name);
-      if (requirement) demand(requirement, context);
-      return name;
-    };
-  }
-}
-
 function guardGatewayFields(schema: GraphQLSchema): void {
   const fields = schema.getQueryType()?.getFields() ?? {};
   for (const field of GATEWAY_FIELDS.flatMap((name) => fields[name] ?? [])) {
@@ -160,14 +144,14 @@ function guardGatewayFields(schema: GraphQLSchema): void {
 }
 
 function referenceResolver(
-  type: GraphQLObjectType | GraphQLInterfaceType,
+  type: GraphQLObjectType,
 ): GraphQLReferenceResolver<AuthorizationContext> | undefined {
   return apolloExtensions(type).apollo?.subgraph?.resolveReference;
 }
 
 /** Where `buildSubgraphSchema` keeps the reference resolver of a type. */
 function apolloExtensions(
-  type: GraphQLObjectType | GraphQLInterfaceType,
+  type: GraphQLObjectType,
 ): ApolloGraphQLObjectTypeExtensions<unknown, AuthorizationContext> {
   return type.extensions;
 }

@@ -1,19 +1,14 @@
-import {
-  type ConstDirectiveNode,
-  type ConstValueNode,
-  type GraphQLSchema,
-  isSpecifiedScalarType,
-  Kind,
-  visit,
-} from 'graphql';
+import { type GraphQLSchema, valueFromASTUntyped, visit } from 'graphql';
+import { z } from 'zod';
 
 const FEDERATION = 'https://specs.apollo.dev/federation/';
 const ENFORCED = ['authenticated', 'requiresScopes'];
-const NOT_ENFORCED = ['policy'];
+
+const linkArguments = z.looseObject({ url: z.string(), import: z.array(z.unknown()).default([]) });
 
 /**
- * What is wrong with how a schema names the authorisation directives. The router goes by what a directive is in the
- * federation specification, enforcement here by its name: the two agree only while each is imported under its own.
+ * What is wrong with how a schema names the directives of federation. The router goes by what a directive is in the
+ * specification, enforcement here by its name: the two agree only while each is imported under its own.
  *
  * @returns one line for each problem; none when the names can be trusted.
  */
@@ -24,70 +19,45 @@ export function directiveNamingProblems(schema: GraphQLSchema): string[] {
   }
   const used = usedDirectives(schema);
   return [
-    ...ENFORCED.flatMap((name) => {
-      const alias = imports.get(`@${name}`);
-      if (alias !== undefined && alias !== `@${name}`) {
-        return [`schema: @${name} is imported as ${alias}; import it under its own name`];
-      }
-      return used.has(name) && alias === undefined ? [`schema: @${name} is used and not imported`] : [];
-    }),
-    ...NOT_ENFORCED.flatMap((name) =>
-      used.has(name) || imports.has(`@${name}`) ? [`schema: @${name} is not enforced by this service`] : [],
-    ),
-    ...[...used]
-      .filter((name) => [...ENFORCED, ...NOT_ENFORCED].some((canonical) => name.endsWith(`__${canonical}`)))
-      .map((name) => `schema: @${name} is used; import the directive and use its own name`),
-    ...[...imports]
-      .filter(([name, alias]) => ENFORCED.includes(alias.slice(1)) && name !== alias)
+    ...imports
+      .filter((each) => typeof each !== 'string')
       .map(
-        ([name, alias]) => `schema: ${name} is imported as ${alias}, the name of an authorisation directive`,
+        (each) => `schema: ${JSON.stringify(each)} is imported under another name; import it under its own`,
       ),
+    ...ENFORCED.filter((name) => used.has(name) && !imports.includes(`@${name}`)).map(
+      (name) => `schema: @${name} is used and not imported`,
+    ),
+    ...(used.has('policy') || imports.includes('@policy')
+      ? ['schema: @policy is not enforced by this service']
+      : []),
+    ...[...used]
+      .filter((name) => name.includes('__'))
+      .map((name) => `schema: @${name} is used; import the directive and use its own name`),
   ];
 }
 
-/** The name that a directive of the federation specification has in a schema, without its `@`. */
-export function federationDirectiveName(schema: GraphQLSchema, name: string): string {
-  return federationImports(schema)?.get(`@${name}`)?.slice(1) ?? `federation__${name}`;
-}
-
-/** From the canonical name of each imported element to its name in the schema; null without a federation link. */
-function federationImports(schema: GraphQLSchema): Map<string, string> | null {
+/** What a schema imports of federation, as it is written; null without a link to it. */
+function federationImports(schema: GraphQLSchema): readonly unknown[] | null {
   const links = [schema.astNode, ...schema.extensionASTNodes]
     .flatMap((node) => node?.directives ?? [])
-    .filter((directive) => directive.name.value === 'link')
-    .filter((directive) => textOf(argumentOf(directive, 'url'))?.startsWith(FEDERATION));
-  if (links.length === 0) return null;
-
-  const imports = new Map<string, string>();
-  for (const list of links.map((directive) => argumentOf(directive, 'import'))) {
-    for (const entry of list?.kind === Kind.LIST ? list.values : []) {
-      const fields = new Map(
-        entry.kind === Kind.OBJECT
-          ? entry.fields.map((field) => [field.name.value, textOf(field.value)])
-          : [],
-      );
-      const name = textOf(entry) ?? fields.get('name');
-      if (name !== undefined) imports.set(name, fields.get('as') ?? name);
-    }
-  }
-  return imports;
+    .filter(({ name }) => name.value === 'link')
+    .map((link) =>
+      linkArguments.parse(
+        Object.fromEntries(
+          link.arguments?.map(({ name, value }) => [name.value, valueFromASTUntyped(value)]) ?? [],
+        ),
+      ),
+    )
+    .filter(({ url }) => url.startsWith(FEDERATION));
+  return links.length === 0 ? null : links.flatMap((link) => link.import);
 }
 
-function usedDirectives(schema: GraphQLSchema): Set<string> {
+function usedDirectives(schema: GraphQLSchema): ReadonlySet<string> {
   const used = new Set<string>();
   for (const type of Object.values(schema.getTypeMap())) {
-    if (isSpecifiedScalarType(type)) continue;
     for (const node of [type.astNode, ...type.extensionASTNodes]) {
-      if (node) visit(node, { Directive: (directive) => void used.add(directive.name.value) });
+      if (node) visit(node, { Directive: ({ name }) => void used.add(name.value) });
     }
   }
   return used;
-}
-
-function argumentOf(directive: ConstDirectiveNode, name: string): ConstValueNode | undefined {
-  return directive.arguments?.find((argument) => argument.name.value === name)?.value;
-}
-
-function textOf(value: ConstValueNode | undefined): string | undefined {
-  return value?.kind === Kind.STRING ? value.value : undefined;
 }

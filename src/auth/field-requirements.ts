@@ -1,12 +1,10 @@
 import {
   type ConstDirectiveNode,
   type GraphQLField,
-  type GraphQLInterfaceType,
   type GraphQLNamedType,
   type GraphQLObjectType,
   type GraphQLSchema,
   getNamedType,
-  isInterfaceType,
   isIntrospectionType,
   isObjectType,
   valueFromASTUntyped,
@@ -29,8 +27,8 @@ export class UnguardedSchemaError extends Error {
 
 /**
  * What each field of each object type demands, by coordinate (`Type.field`), in the schema's order. It is the
- * conjunction of the directives on the field, on its object type and that type's interfaces (and the field as they
- * declare it), and on the type it returns and that type's interfaces: what may not be seen is not resolved either.
+ * conjunction of the directives on the field, on its type, and on the type it returns: what may not be seen is not
+ * resolved either.
  *
  * @throws UnguardedSchemaError when a directive cannot be understood.
  */
@@ -54,13 +52,9 @@ export function referenceRequirements(schema: GraphQLSchema): Map<string, Requir
   return new Map(entityTypes(schema).map((type) => [type.name, typeRequirement(type)]));
 }
 
-/** What a type demands: the directives on it and on its interfaces. */
+/** What a type demands: the directives on it and on its extensions. */
 export function typeRequirement(type: GraphQLNamedType): Requirement {
-  return allOf(
-    [type, ...interfacesOf(type)].flatMap((each) =>
-      [each.astNode, ...each.extensionASTNodes].map((node) => nodeRequirement(each.name, node)),
-    ),
-  );
+  return allOf([type.astNode, ...type.extensionASTNodes].map((node) => nodeRequirement(type.name, node)));
 }
 
 /** The object types that a query can reach by name, introspection aside. */
@@ -71,14 +65,8 @@ export function objectTypes(schema: GraphQLSchema): GraphQLObjectType[] {
 }
 
 function fieldRequirement(type: GraphQLObjectType, field: GraphQLField<unknown, unknown>): Requirement {
-  const declarations = [type, ...type.getInterfaces()].map((declaring) =>
-    nodeRequirement(`${declaring.name}.${field.name}`, declaring.getFields()[field.name]?.astNode),
-  );
-  return allOf([...declarations, typeRequirement(type), typeRequirement(getNamedType(field.type))]);
-}
-
-function interfacesOf(type: GraphQLNamedType): readonly GraphQLInterfaceType[] {
-  return isObjectType(type) || isInterfaceType(type) ? type.getInterfaces() : [];
+  const own = nodeRequirement(`${type.name}.${field.name}`, field.astNode);
+  return allOf([own, typeRequirement(type), typeRequirement(getNamedType(field.type))]);
 }
 
 interface DirectiveCarrier {

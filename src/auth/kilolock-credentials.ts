@@ -1,36 +1,30 @@
 import { createHash } from 'node:crypto';
 import type { KilolockDatabase } from '../database/connection.ts';
-import { readApiToken, type TokenPolicy, verifyApiToken } from './api-tokens.ts';
-import {
-  type OwnerPolicy,
-  readPersonalAccessToken,
-  verifyPersonalAccessToken,
-} from './personal-access-tokens.ts';
+import { readApiToken, verifyApiToken } from './api-tokens.ts';
+import { readPersonalAccessToken, verifyPersonalAccessToken } from './personal-access-tokens.ts';
 import type { Principal, TokenReference } from './principal.ts';
+import type { TokenPolicy } from './token-policy.ts';
 
 /** What this service lets Kilolock's own credentials do, beyond what Kilolock's roles grant. */
 export interface CredentialPolicies {
+  /** Of an API token, in its own environment. */
   readonly token: TokenPolicy;
-  readonly owner: OwnerPolicy;
-}
-
-/** A secret as it came in, and the workspace its sender says it belongs to. */
-export interface PresentedSecret {
-  readonly secret: Buffer;
-  /** The user name of HTTP Basic; null when none was given. */
-  readonly hint: string | null;
+  /** Of a personal access token, in the environments of the workspaces that its account owns or administers. */
+  readonly owner: TokenPolicy;
 }
 
 /**
  * Looks a secret up among Kilolock's API tokens, then among its personal access tokens (data model 7.4). Nothing is
  * remembered between requests, so that a token is refused from the moment it is revoked.
  *
+ * @param hint the workspace its sender says it belongs to, which is the user name of HTTP Basic; null when none was given.
  * @returns null when it is none, is revoked, or belongs to something that is not active: which of these is not told.
  */
 export async function verifyKilolockCredential(
   database: KilolockDatabase,
   policies: CredentialPolicies,
-  { secret, hint }: PresentedSecret,
+  secret: Buffer,
+  hint: string | null,
 ): Promise<Principal | null> {
   const hash = createHash('sha256').update(secret).digest();
   return (

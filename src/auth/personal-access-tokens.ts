@@ -2,30 +2,22 @@ import type { Kysely } from 'kysely';
 import type { KilolockDatabase } from '../database/connection.ts';
 import type { Database } from '../database/types.ts';
 import { isUseWorthNoting, noteUse } from './last-use.ts';
-import type { Grant, Principal, Scope } from './principal.ts';
-
-/**
- * What owners and administrators of a workspace may do with a personal access token, beside reading. With neither, no
- * such token is accepted.
- */
-export interface OwnerPolicy {
-  readonly export: boolean;
-  readonly import: boolean;
-}
+import type { Grant, Principal } from './principal.ts';
+import { policyScopes, type TokenPolicy } from './token-policy.ts';
 
 /**
  * Finds who a personal access token stands for (data model 7.3 and 7.4). The account must own or administer an active
  * workspace, and in it have an active environment that is its own (a personal workspace) or was granted to it.
  *
  * Such a token is for no one environment: the principal holds a grant for each, and looks labels up in the only one
- * there is or in none.
+ * there is or in none. Where the policy adds nothing to reading, no such token is accepted.
  *
  * @param presented.hash SHA-256 of the whole token.
  * @param presented.hint the public id of the workspace it is to be used in; null: every one.
  */
 export async function verifyPersonalAccessToken(
   database: KilolockDatabase,
-  policy: OwnerPolicy,
+  policy: TokenPolicy,
   { hash, hint }: { readonly hash: Buffer; readonly hint: string | null },
 ): Promise<Principal | null> {
   if (!policy.export && !policy.import) return null;
@@ -41,7 +33,7 @@ export async function verifyPersonalAccessToken(
 /** Who a personal access token stands for now, by the id of its row; null when it is no longer active. */
 export async function readPersonalAccessToken(
   database: KilolockDatabase,
-  policy: OwnerPolicy,
+  policy: TokenPolicy,
   id: string,
 ): Promise<Principal | null> {
   if (!policy.export && !policy.import) return null;
@@ -53,10 +45,10 @@ export async function readPersonalAccessToken(
 
 type ActiveEnvironment = Awaited<ReturnType<ReturnType<typeof findActiveEnvironments>['execute']>>[number];
 
-function principalOf(policy: OwnerPolicy, rows: readonly ActiveEnvironment[]): Principal | null {
+function principalOf(policy: TokenPolicy, rows: readonly ActiveEnvironment[]): Principal | null {
   const [first, ...others] = rows;
   if (first === undefined) return null;
-  const scopes = new Set(ownerScopes(policy));
+  const scopes = policyScopes(policy);
   const grants = rows.map(
     ({ workspace, environment }): Grant => ({
       scopes,
@@ -73,14 +65,6 @@ function principalOf(policy: OwnerPolicy, rows: readonly ActiveEnvironment[]): P
     statePatterns: null,
     grants,
   };
-}
-
-function ownerScopes(policy: OwnerPolicy): Scope[] {
-  return [
-    'state.read',
-    ...(policy.export ? (['state.export'] as const) : []),
-    ...(policy.import ? (['state.import'] as const) : []),
-  ];
 }
 
 function findActiveEnvironments(db: Kysely<Database>) {

@@ -1,4 +1,3 @@
-import type { ManifestPreview } from '../history/manifest-preview.ts';
 import type { StateRecord } from '../history/states.ts';
 import type { TagRecord, VersionRecord } from '../history/versions.ts';
 import type { ArchiveRecord, OperationRecord } from '../operations/operation-records.ts';
@@ -18,12 +17,6 @@ export interface StateParent {
 /** What resolvers of `StateArchive` and `StateArchiveStatus` are given. */
 export type StateArchiveParent = Read<StateRecord>;
 
-/** What resolvers of `StateArchiveManifest` are given. */
-export interface ManifestParent {
-  readonly state: StateRecord;
-  readonly preview: ManifestPreview;
-}
-
 /** What resolvers of `StateArchiveVersion` are given. */
 export type VersionParent = Read<VersionRecord>;
 
@@ -32,9 +25,6 @@ export type TagParent = TagRecord;
 
 /** What resolvers of `StateArchiveOperation` are given. */
 export type OperationParent = Read<OperationRecord>;
-
-/** What resolvers of `StateArchiveOperationProgress` are given. */
-export type ProgressParent = OperationRecord['progress'];
 
 /** What resolvers of `StateArchiveFile` are given. */
 export interface FileParent extends Read<OperationRecord> {

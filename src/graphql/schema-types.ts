@@ -1,8 +1,7 @@
 import type { GraphQLResolveInfo, GraphQLScalarType, GraphQLScalarTypeConfig } from 'graphql';
-import type { StateParent, StateArchiveParent, ManifestParent, VersionParent, TagParent, OperationParent, ProgressParent, FileParent } from './parents.ts';
+import type { StateParent, StateArchiveParent, VersionParent, TagParent, OperationParent, FileParent } from './parents.ts';
 import type { VersionContents } from '../history/versions.ts';
 import type { RestoreReport } from '../restore/report.ts';
-import type { UserError } from '../operations/user-error.ts';
 import type { GraphqlContext } from './context.ts';
 export type Maybe<T> = T | null;
 export type InputMaybe<T> = T | null | undefined;
@@ -32,100 +31,96 @@ export type Scalars = {
 /** What to export. */
 export type ExportStateArchiveInput = {
   /** Repeating a request with its key returns the same operation; another request with that key is refused. */
-  idempotencyKey?: InputMaybe<Scalars['String']['input']>;
+  readonly idempotencyKey?: InputMaybe<Scalars['String']['input']>;
   /** The state's label. */
-  name: Scalars['String']['input'];
+  readonly name: Scalars['String']['input'];
   /** The workspace and environment to look in; defaults to the caller's own. */
-  scope?: InputMaybe<StateScopeInput>;
+  readonly scope?: InputMaybe<StateScopeInput>;
   /** How long to wait for the operation to end before answering, from 0 to 25 seconds. */
-  waitSeconds: Scalars['Int']['input'];
+  readonly waitSeconds: Scalars['Int']['input'];
 };
 
 /** The result of requesting an export. */
 export type ExportStateArchivePayload = {
-  __typename?: 'ExportStateArchivePayload';
   /** The operation; null when the request was refused before there was one. */
-  operation: Maybe<StateArchiveOperation>;
+  readonly operation: Maybe<StateArchiveOperation>;
   /** Problems for the caller to fix; empty when there are none. */
-  userErrors: Array<StateArchiveUserError>;
+  readonly userErrors: ReadonlyArray<StateArchiveUserError>;
 };
 
 /** What to import, and under which name. */
 export type ImportStateArchiveInput = {
   /** Allow a second live state with this lineage: both would manage the same infrastructure. */
-  allowSharedLineage: Scalars['Boolean']['input'];
+  readonly allowSharedLineage: Scalars['Boolean']['input'];
   /** For OVERWRITE: the name of the state to overwrite, repeated. */
-  confirmName?: InputMaybe<Scalars['String']['input']>;
+  readonly confirmName?: InputMaybe<Scalars['String']['input']>;
   /** Verify and plan, but write nothing. */
-  dryRun: Scalars['Boolean']['input'];
+  readonly dryRun: Scalars['Boolean']['input'];
   /** For OVERWRITE: the serial the state must be at; left out for a state without versions. */
-  expectedCurrentSerial?: InputMaybe<Scalars['BigInt']['input']>;
+  readonly expectedCurrentSerial?: InputMaybe<Scalars['BigInt']['input']>;
   /** Refuse the file unless it has this digest. */
-  expectedSha256?: InputMaybe<Scalars['Sha256']['input']>;
+  readonly expectedSha256?: InputMaybe<Scalars['Sha256']['input']>;
   /** The archive, sent in a multipart request. */
-  file: Scalars['Upload']['input'];
+  readonly file: Scalars['Upload']['input'];
   /** Repeating a request with its key returns the same operation; another request with that key is refused. */
-  idempotencyKey?: InputMaybe<Scalars['String']['input']>;
+  readonly idempotencyKey?: InputMaybe<Scalars['String']['input']>;
   /** The label to restore under; defaults to the archive's own. */
-  name?: InputMaybe<Scalars['String']['input']>;
+  readonly name?: InputMaybe<Scalars['String']['input']>;
   /** What to do when the destination is taken. */
-  onConflict: StateArchiveConflictPolicy;
+  readonly onConflict: StateArchiveConflictPolicy;
   /** The workspace and environment to restore into; defaults to the caller's own. */
-  scope?: InputMaybe<StateScopeInput>;
+  readonly scope?: InputMaybe<StateScopeInput>;
   /** How long to wait for the operation to end before answering, from 0 to 25 seconds. */
-  waitSeconds: Scalars['Int']['input'];
+  readonly waitSeconds: Scalars['Int']['input'];
 };
 
 /** The result of requesting an import. */
 export type ImportStateArchivePayload = {
-  __typename?: 'ImportStateArchivePayload';
   /** The operation; null when the request was refused before there was one. */
-  operation: Maybe<StateArchiveOperation>;
+  readonly operation: Maybe<StateArchiveOperation>;
   /** Problems for the caller to fix; empty when there are none. */
-  userErrors: Array<StateArchiveUserError>;
+  readonly userErrors: ReadonlyArray<StateArchiveUserError>;
 };
 
 /** One raw state document for one state. Give exactly one of `file` and `document`. */
 export type ImportStateSnapshotInput = {
   /** The document, as text. */
-  document?: InputMaybe<Scalars['String']['input']>;
+  readonly document?: InputMaybe<Scalars['String']['input']>;
   /** The document, sent in a multipart request. */
-  file?: InputMaybe<Scalars['Upload']['input']>;
+  readonly file?: InputMaybe<Scalars['Upload']['input']>;
   /** Repeating a request with its key returns the same version; another request with that key is refused. */
-  idempotencyKey?: InputMaybe<Scalars['String']['input']>;
+  readonly idempotencyKey?: InputMaybe<Scalars['String']['input']>;
   /** The state's label. */
-  name: Scalars['String']['input'];
+  readonly name: Scalars['String']['input'];
   /** The workspace and environment to look in; defaults to the caller's own. */
-  scope?: InputMaybe<StateScopeInput>;
+  readonly scope?: InputMaybe<StateScopeInput>;
   /** What Kilolock records as the version's source: "import" (the default), "apply", "refresh" or "unknown". */
-  source?: InputMaybe<Scalars['String']['input']>;
+  readonly source?: InputMaybe<Scalars['String']['input']>;
 };
 
 /** The result of importing a snapshot. */
 export type ImportStateSnapshotPayload = {
-  __typename?: 'ImportStateSnapshotPayload';
   /** The state written to; null when the caller may not see it. */
-  stateArchive: Maybe<StateArchive>;
+  readonly stateArchive: Maybe<StateArchive>;
   /** Problems for the caller to fix; empty when there are none. */
-  userErrors: Array<StateArchiveUserError>;
+  readonly userErrors: ReadonlyArray<StateArchiveUserError>;
   /** The version written; null when the caller may not see its state. */
-  version: Maybe<StateArchiveVersion>;
+  readonly version: Maybe<StateArchiveVersion>;
 };
 
 export type Mutation = {
-  __typename?: 'Mutation';
   /** Starts exporting a state's whole history to a single verifiable archive. */
-  exportStateArchive: Maybe<ExportStateArchivePayload>;
+  readonly exportStateArchive: Maybe<ExportStateArchivePayload>;
   /**
    * Starts restoring a whole history from an archive. The archive is verified to its last byte before the first row is
    * written, the import is a single transaction, and only OVERWRITE touches an existing state.
    */
-  importStateArchive: Maybe<ImportStateArchivePayload>;
+  readonly importStateArchive: Maybe<ImportStateArchivePayload>;
   /**
    * Appends one raw state document as a state's next version, creating the state if there is none, as Kilolock does when
    * Terraform posts a state. A document carries no history; to restore one, use `importStateArchive`.
    */
-  importStateSnapshot: Maybe<ImportStateSnapshotPayload>;
+  readonly importStateSnapshot: Maybe<ImportStateSnapshotPayload>;
 };
 
 
@@ -145,33 +140,31 @@ export type MutationImportStateSnapshotArgs = {
 
 /** Where a page ends, and whether another follows. */
 export type PageInfo = {
-  __typename?: 'PageInfo';
   /** The cursor of the last item; give it as `after` for the next page. */
-  endCursor: Maybe<Scalars['String']['output']>;
+  readonly endCursor: Maybe<Scalars['String']['output']>;
   /** Whether more items follow. */
-  hasNextPage: Scalars['Boolean']['output'];
+  readonly hasNextPage: Scalars['Boolean']['output'];
   /** Whether items came before. */
-  hasPreviousPage: Scalars['Boolean']['output'];
+  readonly hasPreviousPage: Scalars['Boolean']['output'];
   /** The cursor of the first item. */
-  startCursor: Maybe<Scalars['String']['output']>;
+  readonly startCursor: Maybe<Scalars['String']['output']>;
 };
 
 export type Query = {
-  __typename?: 'Query';
   /**
    * The archive view of one state, looked up by its label. Null when there is no such active state or the caller may not
    * see it: the two look the same.
    */
-  stateArchive: Maybe<StateArchive>;
+  readonly stateArchive: Maybe<StateArchive>;
   /** One export or import, by its id. Null when there is none or the caller may not see it. */
-  stateArchiveOperation: Maybe<StateArchiveOperation>;
+  readonly stateArchiveOperation: Maybe<StateArchiveOperation>;
   /**
    * The exports and imports the caller may see, newest first, including those that belong to no state, such as dry runs and
    * failed imports. Without `state.read`, only the caller's own.
    */
-  stateArchiveOperations: Maybe<StateArchiveOperationConnection>;
+  readonly stateArchiveOperations: Maybe<StateArchiveOperationConnection>;
   /** The active states the caller may see, in ascending order of their labels. */
-  stateArchives: Maybe<StateArchiveConnection>;
+  readonly stateArchives: Maybe<StateArchiveConnection>;
 };
 
 
@@ -204,44 +197,42 @@ export type QueryStateArchivesArgs = {
 
 /** A Kilolock state, as other subgraphs know it by id. */
 export type State = {
-  __typename?: 'State';
   /** The archive view of the state; null when the caller may not see it. */
-  archive: Maybe<StateArchive>;
+  readonly archive: Maybe<StateArchive>;
   /** The state's id in Kilolock. */
-  id: Scalars['ID']['output'];
+  readonly id: Scalars['ID']['output'];
 };
 
 /** A state as something that can be archived: its identity, its history, and its exports and imports. */
 export type StateArchive = {
-  __typename?: 'StateArchive';
   /** When the state was created. */
-  createdAt: Maybe<Scalars['DateTime']['output']>;
+  readonly createdAt: Maybe<Scalars['DateTime']['output']>;
   /** The public id of the environment the state belongs to. */
-  environmentId: Scalars['ID']['output'];
+  readonly environmentId: Scalars['ID']['output'];
   /** The state's id in Kilolock. */
-  id: Scalars['ID']['output'];
+  readonly id: Scalars['ID']['output'];
   /** Where the state is in Kilolock's lifecycle. */
-  lifecycleStatus: StateLifecycleStatus;
+  readonly lifecycleStatus: StateLifecycleStatus;
   /** The lineage the state was first written with; null if no document ever named one. */
-  lineage: Maybe<Scalars['ID']['output']>;
+  readonly lineage: Maybe<Scalars['ID']['output']>;
   /** What an export taken now would say about itself; null while the state has no versions. */
-  manifest: Maybe<StateArchiveManifest>;
+  readonly manifest: Maybe<StateArchiveManifest>;
   /** The state's label within its environment. */
-  name: Scalars['String']['output'];
+  readonly name: Scalars['String']['output'];
   /** The exports and imports of this state that the caller may see, newest first. */
-  operations: Maybe<StateArchiveOperationConnection>;
+  readonly operations: Maybe<StateArchiveOperationConnection>;
   /** The summary other services compose into their own types. */
-  status: StateArchiveStatus;
+  readonly status: StateArchiveStatus;
   /** Every tag, in order of name. */
-  tags: Maybe<Array<StateArchiveTag>>;
+  readonly tags: Maybe<ReadonlyArray<StateArchiveTag>>;
   /** When a version was last written or the lifecycle status last changed. */
-  updatedAt: Maybe<Scalars['DateTime']['output']>;
+  readonly updatedAt: Maybe<Scalars['DateTime']['output']>;
   /** One version, by serial or by tag: give exactly one of the two. Null when there is no such version. */
-  version: Maybe<StateArchiveVersion>;
+  readonly version: Maybe<StateArchiveVersion>;
   /** The versions, newest serial first. */
-  versions: Maybe<StateArchiveVersionConnection>;
+  readonly versions: Maybe<StateArchiveVersionConnection>;
   /** The public id of the workspace that owns the state. */
-  workspaceId: Scalars['ID']['output'];
+  readonly workspaceId: Scalars['ID']['output'];
 };
 
 
@@ -267,13 +258,12 @@ export type StateArchiveVersionsArgs = {
 
 /** The difference between a version and the one before it, in resource instances. */
 export type StateArchiveChanges = {
-  __typename?: 'StateArchiveChanges';
   /** Instances that were not there before. */
-  added: Scalars['Int']['output'];
+  readonly added: Scalars['Int']['output'];
   /** Instances that were there before, with different contents. */
-  changed: Scalars['Int']['output'];
+  readonly changed: Scalars['Int']['output'];
   /** Instances that are no longer there. */
-  removed: Scalars['Int']['output'];
+  readonly removed: Scalars['Int']['output'];
 };
 
 /** What an import does when its destination is taken. */
@@ -290,22 +280,20 @@ export type StateArchiveConflictPolicy =
 
 /** A page of states. */
 export type StateArchiveConnection = {
-  __typename?: 'StateArchiveConnection';
   /** The items, with their cursors. */
-  edges: Array<StateArchiveEdge>;
+  readonly edges: ReadonlyArray<StateArchiveEdge>;
   /** The items. */
-  nodes: Array<StateArchive>;
+  readonly nodes: ReadonlyArray<StateArchive>;
   /** Where the page ends. */
-  pageInfo: PageInfo;
+  readonly pageInfo: PageInfo;
 };
 
 /** A state in a page. */
 export type StateArchiveEdge = {
-  __typename?: 'StateArchiveEdge';
   /** Where the item stands in the list. */
-  cursor: Scalars['String']['output'];
+  readonly cursor: Scalars['String']['output'];
   /** The item. */
-  node: StateArchive;
+  readonly node: StateArchive;
 };
 
 /** The stable codes of what goes wrong in a mutation or its operation; docs/errors.md explains each. */
@@ -363,26 +351,25 @@ export type StateArchiveErrorCode =
 
 /** An archive file. */
 export type StateArchiveFile = {
-  __typename?: 'StateArchiveFile';
   /**
    * A short-lived link to download the file, signed for the caller and made anew each time it is read. Null for an import,
    * and once the file is gone.
    */
-  downloadUrl: Maybe<Scalars['String']['output']>;
+  readonly downloadUrl: Maybe<Scalars['String']['output']>;
   /** A suitable file name. */
-  fileName: Scalars['String']['output'];
+  readonly fileName: Scalars['String']['output'];
   /** The digest of the history it holds. */
-  historyDigest: Scalars['Sha256']['output'];
+  readonly historyDigest: Scalars['Sha256']['output'];
   /** The digest of the file. */
-  sha256: Scalars['Sha256']['output'];
+  readonly sha256: Scalars['Sha256']['output'];
   /** The size of the file. */
-  sizeBytes: Scalars['BigInt']['output'];
+  readonly sizeBytes: Scalars['BigInt']['output'];
 };
 
 /** Narrows a list of states. */
 export type StateArchiveFilter = {
   /** Only states whose label starts with this text; case-sensitive, without wildcards. */
-  namePrefix?: InputMaybe<Scalars['String']['input']>;
+  readonly namePrefix?: InputMaybe<Scalars['String']['input']>;
 };
 
 /** How an import placed its history. */
@@ -396,115 +383,112 @@ export type StateArchiveImportOutcome =
 
 /** What an import did: counts, and everything worth knowing that did not stop it. */
 export type StateArchiveImportReport = {
-  __typename?: 'StateArchiveImportReport';
   /** Whether this was a dry run, which writes nothing. */
-  dryRun: Scalars['Boolean']['output'];
+  readonly dryRun: Scalars['Boolean']['output'];
   /** Audit events restored. */
-  eventCount: Scalars['Int']['output'];
+  readonly eventCount: Scalars['Int']['output'];
   /** The digest of the history as restored: the archive's own, unless raw states were normalised. */
-  historyDigest: Scalars['Sha256']['output'];
+  readonly historyDigest: Scalars['Sha256']['output'];
   /** The label restored under; for an archived copy, the name Kilolock gives archived states. */
-  name: Scalars['String']['output'];
+  readonly name: Scalars['String']['output'];
   /** Raw states that PostgreSQL's jsonb writes differently than the archive does; their contents are unchanged. */
-  normalisedVersionCount: Scalars['Int']['output'];
+  readonly normalisedVersionCount: Scalars['Int']['output'];
   /** How the history was placed. */
-  outcome: StateArchiveImportOutcome;
+  readonly outcome: StateArchiveImportOutcome;
   /** Outputs restored, over all versions. */
-  outputCount: Scalars['Int']['output'];
+  readonly outputCount: Scalars['Int']['output'];
   /** Bytes of raw state in the archive. */
-  rawBytes: Scalars['BigInt']['output'];
+  readonly rawBytes: Scalars['BigInt']['output'];
   /** Versions of the history that was replaced; 0 when none was. */
-  replacedVersionCount: Scalars['Int']['output'];
+  readonly replacedVersionCount: Scalars['Int']['output'];
   /** Resource lifecycle spans restored. */
-  resourceSpanCount: Scalars['Int']['output'];
+  readonly resourceSpanCount: Scalars['Int']['output'];
   /** Whether the spans were derived from the raw states, because the archive carries none, or ones that disagree with them. */
-  resourceSpansDerived: Scalars['Boolean']['output'];
+  readonly resourceSpansDerived: Scalars['Boolean']['output'];
   /** The label the archive was taken from. */
-  sourceName: Scalars['String']['output'];
+  readonly sourceName: Scalars['String']['output'];
   /** The id of the state the archive was taken from. */
-  sourceStateId: Scalars['ID']['output'];
+  readonly sourceStateId: Scalars['ID']['output'];
   /** Tags restored. */
-  tagCount: Scalars['Int']['output'];
+  readonly tagCount: Scalars['Int']['output'];
   /** Versions restored. */
-  versionCount: Scalars['Int']['output'];
+  readonly versionCount: Scalars['Int']['output'];
   /** What is worth knowing, in order of serial. */
-  warnings: Array<StateArchiveWarning>;
+  readonly warnings: ReadonlyArray<StateArchiveWarning>;
 };
 
 /** What an archive of this history would say about itself: a preview of an export, without taking one. */
 export type StateArchiveManifest = {
-  __typename?: 'StateArchiveManifest';
   /** The format and major version, "kilolock-state-archive/v1". */
-  archiveFormat: Scalars['String']['output'];
+  readonly archiveFormat: Scalars['String']['output'];
   /** The serial of the current version. */
-  currentSerial: Scalars['BigInt']['output'];
+  readonly currentSerial: Scalars['BigInt']['output'];
   /** The id of the current version. */
-  currentVersionId: Scalars['ID']['output'];
+  readonly currentVersionId: Scalars['ID']['output'];
   /** The number of audit events that travel with the history; lock, export and download events stay behind. */
-  eventCount: Scalars['Int']['output'];
+  readonly eventCount: Scalars['Int']['output'];
   /** When the oldest version was created. */
-  firstCreatedAt: Scalars['DateTime']['output'];
+  readonly firstCreatedAt: Scalars['DateTime']['output'];
   /** The lowest serial. */
-  firstSerial: Scalars['BigInt']['output'];
+  readonly firstSerial: Scalars['BigInt']['output'];
   /** The digest of the whole history, the same in every backend that holds that history. */
-  historyDigest: Scalars['Sha256']['output'];
+  readonly historyDigest: Scalars['Sha256']['output'];
   /** When the newest version was created. */
-  lastCreatedAt: Scalars['DateTime']['output'];
+  readonly lastCreatedAt: Scalars['DateTime']['output'];
   /** The highest serial, which is not always the current one. */
-  lastSerial: Scalars['BigInt']['output'];
+  readonly lastSerial: Scalars['BigInt']['output'];
   /** The state's lineage; null if no document ever named one. */
-  lineage: Maybe<Scalars['ID']['output']>;
+  readonly lineage: Maybe<Scalars['ID']['output']>;
   /** The state's label. */
-  name: Scalars['String']['output'];
+  readonly name: Scalars['String']['output'];
   /** The total size of the raw states in bytes, uncompressed. */
-  rawBytes: Scalars['BigInt']['output'];
+  readonly rawBytes: Scalars['BigInt']['output'];
   /** The number of resource lifecycle spans. */
-  resourceSpanCount: Scalars['Int']['output'];
+  readonly resourceSpanCount: Scalars['Int']['output'];
   /** The distinct sources of the versions, sorted. */
-  sources: Array<Scalars['String']['output']>;
+  readonly sources: ReadonlyArray<Scalars['String']['output']>;
   /** The number of tags. */
-  tagCount: Scalars['Int']['output'];
+  readonly tagCount: Scalars['Int']['output'];
   /** The distinct Terraform versions recorded for the versions, sorted. */
-  terraformVersions: Array<Scalars['String']['output']>;
+  readonly terraformVersions: ReadonlyArray<Scalars['String']['output']>;
   /** The number of versions. */
-  versionCount: Scalars['Int']['output'];
+  readonly versionCount: Scalars['Int']['output'];
 };
 
 /** An export or import: what was requested, how far along it is, and what came of it. */
 export type StateArchiveOperation = {
-  __typename?: 'StateArchiveOperation';
   /** Who requested it, as named by their credential. */
-  actor: Scalars['String']['output'];
+  readonly actor: Scalars['String']['output'];
   /** The archive that an export produced, or that an import was given. */
-  archive: Maybe<StateArchiveFile>;
+  readonly archive: Maybe<StateArchiveFile>;
   /** When it was requested. */
-  createdAt: Scalars['DateTime']['output'];
+  readonly createdAt: Scalars['DateTime']['output'];
   /** Why it failed. */
-  error: Maybe<StateArchiveUserError>;
+  readonly error: Maybe<StateArchiveUserError>;
   /** When the archive stops being available; null for an import. */
-  expiresAt: Maybe<Scalars['DateTime']['output']>;
+  readonly expiresAt: Maybe<Scalars['DateTime']['output']>;
   /** When it ended. */
-  finishedAt: Maybe<Scalars['DateTime']['output']>;
+  readonly finishedAt: Maybe<Scalars['DateTime']['output']>;
   /** The operation's id. */
-  id: Scalars['ID']['output'];
+  readonly id: Scalars['ID']['output'];
   /** Export or import. */
-  kind: StateArchiveOperationKind;
+  readonly kind: StateArchiveOperationKind;
   /** The label of the exported state, or the one to restore under, whether or not there is such a state. */
-  name: Scalars['String']['output'];
+  readonly name: Scalars['String']['output'];
   /** How far along it is. */
-  progress: StateArchiveOperationProgress;
+  readonly progress: StateArchiveOperationProgress;
   /** The export taken of the history that this import replaced. */
-  replaced: Maybe<StateArchiveOperation>;
+  readonly replaced: Maybe<StateArchiveOperation>;
   /** What an import did, or would have done in a dry run. Null also where a later release recorded what this one cannot tell. */
-  report: Maybe<StateArchiveImportReport>;
+  readonly report: Maybe<StateArchiveImportReport>;
   /** When work began. */
-  startedAt: Maybe<Scalars['DateTime']['output']>;
+  readonly startedAt: Maybe<Scalars['DateTime']['output']>;
   /** The exported or restored state. Null while there is none, or when the caller may not see it. */
-  stateArchive: Maybe<StateArchive>;
+  readonly stateArchive: Maybe<StateArchive>;
   /** Its status. */
-  status: StateArchiveOperationStatus;
+  readonly status: StateArchiveOperationStatus;
   /** For an import that succeeded: which version became which, by serial. */
-  versionMapping: Maybe<StateArchiveVersionMappingConnection>;
+  readonly versionMapping: Maybe<StateArchiveVersionMappingConnection>;
 };
 
 
@@ -516,39 +500,37 @@ export type StateArchiveOperationVersionMappingArgs = {
 
 /** A page of operations. */
 export type StateArchiveOperationConnection = {
-  __typename?: 'StateArchiveOperationConnection';
   /** The items, with their cursors. */
-  edges: Array<StateArchiveOperationEdge>;
+  readonly edges: ReadonlyArray<StateArchiveOperationEdge>;
   /** The items. */
-  nodes: Array<StateArchiveOperation>;
+  readonly nodes: ReadonlyArray<StateArchiveOperation>;
   /** Where the page ends. */
-  pageInfo: PageInfo;
+  readonly pageInfo: PageInfo;
 };
 
 /** An operation in a page. */
 export type StateArchiveOperationEdge = {
-  __typename?: 'StateArchiveOperationEdge';
   /** Where the item stands in the list. */
-  cursor: Scalars['String']['output'];
+  readonly cursor: Scalars['String']['output'];
   /** The item. */
-  node: StateArchiveOperation;
+  readonly node: StateArchiveOperation;
 };
 
 /** Narrows a list of exports and imports. Operations must match every field that is given. */
 export type StateArchiveOperationFilter = {
   /** Only operations requested by this actor, spelled exactly as in `actor`. */
-  actor?: InputMaybe<Scalars['String']['input']>;
+  readonly actor?: InputMaybe<Scalars['String']['input']>;
   /** Only exports, or only imports. */
-  kind?: InputMaybe<StateArchiveOperationKind>;
+  readonly kind?: InputMaybe<StateArchiveOperationKind>;
   /**
    * Only operations whose label starts with this text; case-sensitive, without wildcards. An import's label is the one it
    * restores under.
    */
-  namePrefix?: InputMaybe<Scalars['String']['input']>;
+  readonly namePrefix?: InputMaybe<Scalars['String']['input']>;
   /** Only operations requested at this time or later. */
-  since?: InputMaybe<Scalars['DateTime']['input']>;
+  readonly since?: InputMaybe<Scalars['DateTime']['input']>;
   /** Only operations with one of these statuses. */
-  status?: InputMaybe<Array<StateArchiveOperationStatus>>;
+  readonly status?: InputMaybe<ReadonlyArray<StateArchiveOperationStatus>>;
 };
 
 /** What an operation does. */
@@ -560,15 +542,14 @@ export type StateArchiveOperationKind =
 
 /** How far along an operation is, in versions and in bytes of raw state. Totals are null until known. */
 export type StateArchiveOperationProgress = {
-  __typename?: 'StateArchiveOperationProgress';
   /** Bytes of raw state done. */
-  bytesDone: Scalars['BigInt']['output'];
+  readonly bytesDone: Scalars['BigInt']['output'];
   /** Bytes of raw state in total. */
-  bytesTotal: Maybe<Scalars['BigInt']['output']>;
+  readonly bytesTotal: Maybe<Scalars['BigInt']['output']>;
   /** Versions done. */
-  versionsDone: Scalars['Int']['output'];
+  readonly versionsDone: Scalars['Int']['output'];
   /** Versions in total. */
-  versionsTotal: Maybe<Scalars['Int']['output']>;
+  readonly versionsTotal: Maybe<Scalars['Int']['output']>;
 };
 
 /** The status of an operation. */
@@ -588,142 +569,132 @@ export type StateArchiveOperationStatus =
 
 /** What another service needs to know about a state's archives, in one read. */
 export type StateArchiveStatus = {
-  __typename?: 'StateArchiveStatus';
   /** Whether an export would find at least one version. */
-  exportable: Scalars['Boolean']['output'];
+  readonly exportable: Scalars['Boolean']['output'];
   /** The most recent export that succeeded. */
-  lastExport: Maybe<StateArchiveOperation>;
+  readonly lastExport: Maybe<StateArchiveOperation>;
   /** The most recent import that succeeded: it created this state, or replaced its history. */
-  lastImport: Maybe<StateArchiveOperation>;
+  readonly lastImport: Maybe<StateArchiveOperation>;
   /** Who holds the oldest lock on the state; null when it is not locked. A lock does not prevent an export. */
-  lockedBy: Maybe<Scalars['String']['output']>;
+  readonly lockedBy: Maybe<Scalars['String']['output']>;
   /** How many versions the history holds. */
-  versionCount: Maybe<Scalars['Int']['output']>;
+  readonly versionCount: Maybe<Scalars['Int']['output']>;
 };
 
 /** A name for a version. */
 export type StateArchiveTag = {
-  __typename?: 'StateArchiveTag';
   /** Who set it. */
-  actor: Scalars['String']['output'];
+  readonly actor: Scalars['String']['output'];
   /** When it was first set. */
-  createdAt: Maybe<Scalars['DateTime']['output']>;
+  readonly createdAt: Maybe<Scalars['DateTime']['output']>;
   /** What it is for; null and "" are distinct. */
-  description: Maybe<Scalars['String']['output']>;
+  readonly description: Maybe<Scalars['String']['output']>;
   /** The tag, case-sensitive. */
-  name: Scalars['String']['output'];
+  readonly name: Scalars['String']['output'];
   /** The serial of the version it names. */
-  serial: Scalars['BigInt']['output'];
+  readonly serial: Scalars['BigInt']['output'];
   /** When it was last moved. */
-  updatedAt: Maybe<Scalars['DateTime']['output']>;
+  readonly updatedAt: Maybe<Scalars['DateTime']['output']>;
 };
 
 /** A problem for the caller to fix, or why an operation failed. */
 export type StateArchiveUserError = {
-  __typename?: 'StateArchiveUserError';
   /** A stable code. */
-  code: StateArchiveErrorCode;
+  readonly code: StateArchiveErrorCode;
   /** What happened, where, and what to do about it. */
-  message: Scalars['String']['output'];
+  readonly message: Scalars['String']['output'];
   /** The input field it concerns, from `input` down; null when it concerns none. */
-  path: Maybe<Array<Scalars['String']['output']>>;
+  readonly path: Maybe<ReadonlyArray<Scalars['String']['output']>>;
 };
 
 /** One version of a state. */
 export type StateArchiveVersion = {
-  __typename?: 'StateArchiveVersion';
   /** What changed since the previous version, by serial. */
-  changes: Maybe<StateArchiveChanges>;
+  readonly changes: Maybe<StateArchiveChanges>;
   /** When it was written. */
-  createdAt: Maybe<Scalars['DateTime']['output']>;
+  readonly createdAt: Maybe<Scalars['DateTime']['output']>;
   /** Who wrote it, according to the writer; null and "" are distinct. */
-  createdBy: Maybe<Scalars['String']['output']>;
+  readonly createdBy: Maybe<Scalars['String']['output']>;
   /** The version's id in Kilolock. */
-  id: Scalars['ID']['output'];
+  readonly id: Scalars['ID']['output'];
   /** Whether this is the current version of the state. */
-  isCurrent: Scalars['Boolean']['output'];
+  readonly isCurrent: Scalars['Boolean']['output'];
   /** The names of the outputs, sorted. Their values may be secret and are not shown. */
-  outputNames: Maybe<Array<Scalars['String']['output']>>;
+  readonly outputNames: Maybe<ReadonlyArray<Scalars['String']['output']>>;
   /** The raw state document, secrets included. */
-  rawState: Maybe<Scalars['String']['output']>;
+  readonly rawState: Maybe<Scalars['String']['output']>;
   /** The number of resource instances in this version. */
-  resourceCount: Maybe<Scalars['Int']['output']>;
+  readonly resourceCount: Maybe<Scalars['Int']['output']>;
   /** The version's serial. */
-  serial: Scalars['BigInt']['output'];
+  readonly serial: Scalars['BigInt']['output'];
   /** The digest of the raw state's bytes. */
-  sha256: Maybe<Scalars['Sha256']['output']>;
+  readonly sha256: Maybe<Scalars['Sha256']['output']>;
   /** The size of the raw state in bytes, as Kilolock serves it. */
-  sizeBytes: Maybe<Scalars['BigInt']['output']>;
+  readonly sizeBytes: Maybe<Scalars['BigInt']['output']>;
   /** How it was written, such as "http_backend" or "apply"; free text. */
-  source: Scalars['String']['output'];
+  readonly source: Scalars['String']['output'];
   /** The tags on this version, in order of name. */
-  tags: Maybe<Array<StateArchiveTag>>;
+  readonly tags: Maybe<ReadonlyArray<StateArchiveTag>>;
   /** The Terraform version recorded with it; null and "" are distinct. */
-  terraformVersion: Maybe<Scalars['String']['output']>;
+  readonly terraformVersion: Maybe<Scalars['String']['output']>;
 };
 
 /** A page of versions. */
 export type StateArchiveVersionConnection = {
-  __typename?: 'StateArchiveVersionConnection';
   /** The items, with their cursors. */
-  edges: Array<StateArchiveVersionEdge>;
+  readonly edges: ReadonlyArray<StateArchiveVersionEdge>;
   /** The items. */
-  nodes: Array<StateArchiveVersion>;
+  readonly nodes: ReadonlyArray<StateArchiveVersion>;
   /** Where the page ends. */
-  pageInfo: PageInfo;
+  readonly pageInfo: PageInfo;
   /** How many there are in all. */
-  totalCount: Scalars['Int']['output'];
+  readonly totalCount: Scalars['Int']['output'];
 };
 
 /** A version in a page. */
 export type StateArchiveVersionEdge = {
-  __typename?: 'StateArchiveVersionEdge';
   /** Where the item stands in the list. */
-  cursor: Scalars['String']['output'];
+  readonly cursor: Scalars['String']['output'];
   /** The item. */
-  node: StateArchiveVersion;
+  readonly node: StateArchiveVersion;
 };
 
 /** A version in the archive and the version it became. */
 export type StateArchiveVersionMapping = {
-  __typename?: 'StateArchiveVersionMapping';
   /** The serial, the same on both sides. */
-  serial: Scalars['BigInt']['output'];
+  readonly serial: Scalars['BigInt']['output'];
   /** The version's id where the archive was exported. */
-  sourceVersionId: Scalars['ID']['output'];
+  readonly sourceVersionId: Scalars['ID']['output'];
   /** The version's id in the restored state. */
-  versionId: Scalars['ID']['output'];
+  readonly versionId: Scalars['ID']['output'];
 };
 
 /** A page of version mappings. */
 export type StateArchiveVersionMappingConnection = {
-  __typename?: 'StateArchiveVersionMappingConnection';
   /** The items, with their cursors. */
-  edges: Array<StateArchiveVersionMappingEdge>;
+  readonly edges: ReadonlyArray<StateArchiveVersionMappingEdge>;
   /** The items. */
-  nodes: Array<StateArchiveVersionMapping>;
+  readonly nodes: ReadonlyArray<StateArchiveVersionMapping>;
   /** Where the page ends. */
-  pageInfo: PageInfo;
+  readonly pageInfo: PageInfo;
 };
 
 /** A version mapping in a page. */
 export type StateArchiveVersionMappingEdge = {
-  __typename?: 'StateArchiveVersionMappingEdge';
   /** Where the item stands in the list. */
-  cursor: Scalars['String']['output'];
+  readonly cursor: Scalars['String']['output'];
   /** The item. */
-  node: StateArchiveVersionMapping;
+  readonly node: StateArchiveVersionMapping;
 };
 
 /** Something worth knowing that did not stop an import. */
 export type StateArchiveWarning = {
-  __typename?: 'StateArchiveWarning';
   /** A stable code; null for one recorded by a later release. */
-  code: Maybe<StateArchiveWarningCode>;
+  readonly code: Maybe<StateArchiveWarningCode>;
   /** What was found, and what it means. */
-  message: Scalars['String']['output'];
+  readonly message: Scalars['String']['output'];
   /** The serial of the version it was found in; null when it concerns the whole archive. */
-  serial: Maybe<Scalars['BigInt']['output']>;
+  readonly serial: Maybe<Scalars['BigInt']['output']>;
 };
 
 /** The stable codes of warnings. */
@@ -763,11 +734,11 @@ export type StateLifecycleStatus =
 /** The workspace and environment that a label is looked up in. */
 export type StateScopeInput = {
   /** The environment's public id, such as "env_7b8c9d0e1f2a". */
-  environmentId: Scalars['ID']['input'];
+  readonly environmentId: Scalars['ID']['input'];
   /** Why support enters an environment other than its own: required in that case, and recorded. */
-  reason?: InputMaybe<Scalars['String']['input']>;
+  readonly reason?: InputMaybe<Scalars['String']['input']>;
   /** The workspace's public id, such as "ws_3f9a1c2b4d5e". */
-  workspaceId: Scalars['ID']['input'];
+  readonly workspaceId: Scalars['ID']['input'];
 };
 
 
@@ -878,12 +849,12 @@ export type ResolversTypes = {
   ExportStateArchiveInput: ExportStateArchiveInput;
   String: ResolverTypeWrapper<Scalars['String']['output']>;
   Int: ResolverTypeWrapper<Scalars['Int']['output']>;
-  ExportStateArchivePayload: ResolverTypeWrapper<Omit<ExportStateArchivePayload, 'operation' | 'userErrors'> & { operation?: Maybe<ResolversTypes['StateArchiveOperation']>, userErrors: Array<ResolversTypes['StateArchiveUserError']> }>;
+  ExportStateArchivePayload: ResolverTypeWrapper<Omit<ExportStateArchivePayload, 'operation'> & { operation?: Maybe<ResolversTypes['StateArchiveOperation']> }>;
   ImportStateArchiveInput: ImportStateArchiveInput;
   Boolean: ResolverTypeWrapper<Scalars['Boolean']['output']>;
-  ImportStateArchivePayload: ResolverTypeWrapper<Omit<ImportStateArchivePayload, 'operation' | 'userErrors'> & { operation?: Maybe<ResolversTypes['StateArchiveOperation']>, userErrors: Array<ResolversTypes['StateArchiveUserError']> }>;
+  ImportStateArchivePayload: ResolverTypeWrapper<Omit<ImportStateArchivePayload, 'operation'> & { operation?: Maybe<ResolversTypes['StateArchiveOperation']> }>;
   ImportStateSnapshotInput: ImportStateSnapshotInput;
-  ImportStateSnapshotPayload: ResolverTypeWrapper<Omit<ImportStateSnapshotPayload, 'stateArchive' | 'userErrors' | 'version'> & { stateArchive?: Maybe<ResolversTypes['StateArchive']>, userErrors: Array<ResolversTypes['StateArchiveUserError']>, version?: Maybe<ResolversTypes['StateArchiveVersion']> }>;
+  ImportStateSnapshotPayload: ResolverTypeWrapper<Omit<ImportStateSnapshotPayload, 'stateArchive' | 'version'> & { stateArchive?: Maybe<ResolversTypes['StateArchive']>, version?: Maybe<ResolversTypes['StateArchiveVersion']> }>;
   Mutation: ResolverTypeWrapper<Record<PropertyKey, never>>;
   PageInfo: ResolverTypeWrapper<PageInfo>;
   Query: ResolverTypeWrapper<Record<PropertyKey, never>>;
@@ -893,26 +864,26 @@ export type ResolversTypes = {
   StateArchive: ResolverTypeWrapper<StateArchiveParent>;
   StateArchiveChanges: ResolverTypeWrapper<VersionContents>;
   StateArchiveConflictPolicy: StateArchiveConflictPolicy;
-  StateArchiveConnection: ResolverTypeWrapper<Omit<StateArchiveConnection, 'edges' | 'nodes'> & { edges: Array<ResolversTypes['StateArchiveEdge']>, nodes: Array<ResolversTypes['StateArchive']> }>;
+  StateArchiveConnection: ResolverTypeWrapper<Omit<StateArchiveConnection, 'edges' | 'nodes'> & { edges: ReadonlyArray<ResolversTypes['StateArchiveEdge']>, nodes: ReadonlyArray<ResolversTypes['StateArchive']> }>;
   StateArchiveEdge: ResolverTypeWrapper<Omit<StateArchiveEdge, 'node'> & { node: ResolversTypes['StateArchive'] }>;
   StateArchiveErrorCode: StateArchiveErrorCode;
   StateArchiveFile: ResolverTypeWrapper<FileParent>;
   StateArchiveFilter: StateArchiveFilter;
   StateArchiveImportOutcome: StateArchiveImportOutcome;
   StateArchiveImportReport: ResolverTypeWrapper<RestoreReport>;
-  StateArchiveManifest: ResolverTypeWrapper<ManifestParent>;
+  StateArchiveManifest: ResolverTypeWrapper<StateArchiveManifest>;
   StateArchiveOperation: ResolverTypeWrapper<OperationParent>;
-  StateArchiveOperationConnection: ResolverTypeWrapper<Omit<StateArchiveOperationConnection, 'edges' | 'nodes'> & { edges: Array<ResolversTypes['StateArchiveOperationEdge']>, nodes: Array<ResolversTypes['StateArchiveOperation']> }>;
+  StateArchiveOperationConnection: ResolverTypeWrapper<Omit<StateArchiveOperationConnection, 'edges' | 'nodes'> & { edges: ReadonlyArray<ResolversTypes['StateArchiveOperationEdge']>, nodes: ReadonlyArray<ResolversTypes['StateArchiveOperation']> }>;
   StateArchiveOperationEdge: ResolverTypeWrapper<Omit<StateArchiveOperationEdge, 'node'> & { node: ResolversTypes['StateArchiveOperation'] }>;
   StateArchiveOperationFilter: StateArchiveOperationFilter;
   StateArchiveOperationKind: StateArchiveOperationKind;
-  StateArchiveOperationProgress: ResolverTypeWrapper<ProgressParent>;
+  StateArchiveOperationProgress: ResolverTypeWrapper<StateArchiveOperationProgress>;
   StateArchiveOperationStatus: StateArchiveOperationStatus;
   StateArchiveStatus: ResolverTypeWrapper<StateArchiveParent>;
   StateArchiveTag: ResolverTypeWrapper<TagParent>;
-  StateArchiveUserError: ResolverTypeWrapper<UserError>;
+  StateArchiveUserError: ResolverTypeWrapper<StateArchiveUserError>;
   StateArchiveVersion: ResolverTypeWrapper<VersionParent>;
-  StateArchiveVersionConnection: ResolverTypeWrapper<Omit<StateArchiveVersionConnection, 'edges' | 'nodes'> & { edges: Array<ResolversTypes['StateArchiveVersionEdge']>, nodes: Array<ResolversTypes['StateArchiveVersion']> }>;
+  StateArchiveVersionConnection: ResolverTypeWrapper<Omit<StateArchiveVersionConnection, 'edges' | 'nodes'> & { edges: ReadonlyArray<ResolversTypes['StateArchiveVersionEdge']>, nodes: ReadonlyArray<ResolversTypes['StateArchiveVersion']> }>;
   StateArchiveVersionEdge: ResolverTypeWrapper<Omit<StateArchiveVersionEdge, 'node'> & { node: ResolversTypes['StateArchiveVersion'] }>;
   StateArchiveVersionMapping: ResolverTypeWrapper<StateArchiveVersionMapping>;
   StateArchiveVersionMappingConnection: ResolverTypeWrapper<StateArchiveVersionMappingConnection>;
@@ -931,12 +902,12 @@ export type ResolversParentTypes = {
   ExportStateArchiveInput: ExportStateArchiveInput;
   String: Scalars['String']['output'];
   Int: Scalars['Int']['output'];
-  ExportStateArchivePayload: Omit<ExportStateArchivePayload, 'operation' | 'userErrors'> & { operation?: Maybe<ResolversParentTypes['StateArchiveOperation']>, userErrors: Array<ResolversParentTypes['StateArchiveUserError']> };
+  ExportStateArchivePayload: Omit<ExportStateArchivePayload, 'operation'> & { operation?: Maybe<ResolversParentTypes['StateArchiveOperation']> };
   ImportStateArchiveInput: ImportStateArchiveInput;
   Boolean: Scalars['Boolean']['output'];
-  ImportStateArchivePayload: Omit<ImportStateArchivePayload, 'operation' | 'userErrors'> & { operation?: Maybe<ResolversParentTypes['StateArchiveOperation']>, userErrors: Array<ResolversParentTypes['StateArchiveUserError']> };
+  ImportStateArchivePayload: Omit<ImportStateArchivePayload, 'operation'> & { operation?: Maybe<ResolversParentTypes['StateArchiveOperation']> };
   ImportStateSnapshotInput: ImportStateSnapshotInput;
-  ImportStateSnapshotPayload: Omit<ImportStateSnapshotPayload, 'stateArchive' | 'userErrors' | 'version'> & { stateArchive?: Maybe<ResolversParentTypes['StateArchive']>, userErrors: Array<ResolversParentTypes['StateArchiveUserError']>, version?: Maybe<ResolversParentTypes['StateArchiveVersion']> };
+  ImportStateSnapshotPayload: Omit<ImportStateSnapshotPayload, 'stateArchive' | 'version'> & { stateArchive?: Maybe<ResolversParentTypes['StateArchive']>, version?: Maybe<ResolversParentTypes['StateArchiveVersion']> };
   Mutation: Record<PropertyKey, never>;
   PageInfo: PageInfo;
   Query: Record<PropertyKey, never>;
@@ -945,22 +916,22 @@ export type ResolversParentTypes = {
   State: StateParent;
   StateArchive: StateArchiveParent;
   StateArchiveChanges: VersionContents;
-  StateArchiveConnection: Omit<StateArchiveConnection, 'edges' | 'nodes'> & { edges: Array<ResolversParentTypes['StateArchiveEdge']>, nodes: Array<ResolversParentTypes['StateArchive']> };
+  StateArchiveConnection: Omit<StateArchiveConnection, 'edges' | 'nodes'> & { edges: ReadonlyArray<ResolversParentTypes['StateArchiveEdge']>, nodes: ReadonlyArray<ResolversParentTypes['StateArchive']> };
   StateArchiveEdge: Omit<StateArchiveEdge, 'node'> & { node: ResolversParentTypes['StateArchive'] };
   StateArchiveFile: FileParent;
   StateArchiveFilter: StateArchiveFilter;
   StateArchiveImportReport: RestoreReport;
-  StateArchiveManifest: ManifestParent;
+  StateArchiveManifest: StateArchiveManifest;
   StateArchiveOperation: OperationParent;
-  StateArchiveOperationConnection: Omit<StateArchiveOperationConnection, 'edges' | 'nodes'> & { edges: Array<ResolversParentTypes['StateArchiveOperationEdge']>, nodes: Array<ResolversParentTypes['StateArchiveOperation']> };
+  StateArchiveOperationConnection: Omit<StateArchiveOperationConnection, 'edges' | 'nodes'> & { edges: ReadonlyArray<ResolversParentTypes['StateArchiveOperationEdge']>, nodes: ReadonlyArray<ResolversParentTypes['StateArchiveOperation']> };
   StateArchiveOperationEdge: Omit<StateArchiveOperationEdge, 'node'> & { node: ResolversParentTypes['StateArchiveOperation'] };
   StateArchiveOperationFilter: StateArchiveOperationFilter;
-  StateArchiveOperationProgress: ProgressParent;
+  StateArchiveOperationProgress: StateArchiveOperationProgress;
   StateArchiveStatus: StateArchiveParent;
   StateArchiveTag: TagParent;
-  StateArchiveUserError: UserError;
+  StateArchiveUserError: StateArchiveUserError;
   StateArchiveVersion: VersionParent;
-  StateArchiveVersionConnection: Omit<StateArchiveVersionConnection, 'edges' | 'nodes'> & { edges: Array<ResolversParentTypes['StateArchiveVersionEdge']>, nodes: Array<ResolversParentTypes['StateArchiveVersion']> };
+  StateArchiveVersionConnection: Omit<StateArchiveVersionConnection, 'edges' | 'nodes'> & { edges: ReadonlyArray<ResolversParentTypes['StateArchiveVersionEdge']>, nodes: ReadonlyArray<ResolversParentTypes['StateArchiveVersion']> };
   StateArchiveVersionEdge: Omit<StateArchiveVersionEdge, 'node'> & { node: ResolversParentTypes['StateArchiveVersion'] };
   StateArchiveVersionMapping: StateArchiveVersionMapping;
   StateArchiveVersionMappingConnection: StateArchiveVersionMappingConnection;
@@ -980,17 +951,17 @@ export interface DateTimeScalarConfig extends GraphQLScalarTypeConfig<ResolversT
 
 export type ExportStateArchivePayloadResolvers<ContextType = GraphqlContext, ParentType extends ResolversParentTypes['ExportStateArchivePayload'] = ResolversParentTypes['ExportStateArchivePayload']> = {
   operation?: Resolver<Maybe<ResolversTypes['StateArchiveOperation']>, ParentType, ContextType>;
-  userErrors?: Resolver<Array<ResolversTypes['StateArchiveUserError']>, ParentType, ContextType>;
+  userErrors?: Resolver<ReadonlyArray<ResolversTypes['StateArchiveUserError']>, ParentType, ContextType>;
 };
 
 export type ImportStateArchivePayloadResolvers<ContextType = GraphqlContext, ParentType extends ResolversParentTypes['ImportStateArchivePayload'] = ResolversParentTypes['ImportStateArchivePayload']> = {
   operation?: Resolver<Maybe<ResolversTypes['StateArchiveOperation']>, ParentType, ContextType>;
-  userErrors?: Resolver<Array<ResolversTypes['StateArchiveUserError']>, ParentType, ContextType>;
+  userErrors?: Resolver<ReadonlyArray<ResolversTypes['StateArchiveUserError']>, ParentType, ContextType>;
 };
 
 export type ImportStateSnapshotPayloadResolvers<ContextType = GraphqlContext, ParentType extends ResolversParentTypes['ImportStateSnapshotPayload'] = ResolversParentTypes['ImportStateSnapshotPayload']> = {
   stateArchive?: Resolver<Maybe<ResolversTypes['StateArchive']>, ParentType, ContextType>;
-  userErrors?: Resolver<Array<ResolversTypes['StateArchiveUserError']>, ParentType, ContextType>;
+  userErrors?: Resolver<ReadonlyArray<ResolversTypes['StateArchiveUserError']>, ParentType, ContextType>;
   version?: Resolver<Maybe<ResolversTypes['StateArchiveVersion']>, ParentType, ContextType>;
 };
 
@@ -1035,7 +1006,7 @@ export type StateArchiveResolvers<ContextType = GraphqlContext, ParentType exten
   name?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   operations?: Resolver<Maybe<ResolversTypes['StateArchiveOperationConnection']>, ParentType, ContextType, RequireFields<StateArchiveOperationsArgs, 'first'>>;
   status?: Resolver<ResolversTypes['StateArchiveStatus'], ParentType, ContextType>;
-  tags?: Resolver<Maybe<Array<ResolversTypes['StateArchiveTag']>>, ParentType, ContextType>;
+  tags?: Resolver<Maybe<ReadonlyArray<ResolversTypes['StateArchiveTag']>>, ParentType, ContextType>;
   updatedAt?: Resolver<Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
   version?: Resolver<Maybe<ResolversTypes['StateArchiveVersion']>, ParentType, ContextType, Partial<StateArchiveVersionArgs>>;
   versions?: Resolver<Maybe<ResolversTypes['StateArchiveVersionConnection']>, ParentType, ContextType, RequireFields<StateArchiveVersionsArgs, 'first'>>;
@@ -1049,8 +1020,8 @@ export type StateArchiveChangesResolvers<ContextType = GraphqlContext, ParentTyp
 };
 
 export type StateArchiveConnectionResolvers<ContextType = GraphqlContext, ParentType extends ResolversParentTypes['StateArchiveConnection'] = ResolversParentTypes['StateArchiveConnection']> = {
-  edges?: Resolver<Array<ResolversTypes['StateArchiveEdge']>, ParentType, ContextType>;
-  nodes?: Resolver<Array<ResolversTypes['StateArchive']>, ParentType, ContextType>;
+  edges?: Resolver<ReadonlyArray<ResolversTypes['StateArchiveEdge']>, ParentType, ContextType>;
+  nodes?: Resolver<ReadonlyArray<ResolversTypes['StateArchive']>, ParentType, ContextType>;
   pageInfo?: Resolver<ResolversTypes['PageInfo'], ParentType, ContextType>;
 };
 
@@ -1083,7 +1054,7 @@ export type StateArchiveImportReportResolvers<ContextType = GraphqlContext, Pare
   sourceStateId?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   tagCount?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
   versionCount?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
-  warnings?: Resolver<Array<ResolversTypes['StateArchiveWarning']>, ParentType, ContextType>;
+  warnings?: Resolver<ReadonlyArray<ResolversTypes['StateArchiveWarning']>, ParentType, ContextType>;
 };
 
 export type StateArchiveManifestResolvers<ContextType = GraphqlContext, ParentType extends ResolversParentTypes['StateArchiveManifest'] = ResolversParentTypes['StateArchiveManifest']> = {
@@ -1100,9 +1071,9 @@ export type StateArchiveManifestResolvers<ContextType = GraphqlContext, ParentTy
   name?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   rawBytes?: Resolver<ResolversTypes['BigInt'], ParentType, ContextType>;
   resourceSpanCount?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
-  sources?: Resolver<Array<ResolversTypes['String']>, ParentType, ContextType>;
+  sources?: Resolver<ReadonlyArray<ResolversTypes['String']>, ParentType, ContextType>;
   tagCount?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
-  terraformVersions?: Resolver<Array<ResolversTypes['String']>, ParentType, ContextType>;
+  terraformVersions?: Resolver<ReadonlyArray<ResolversTypes['String']>, ParentType, ContextType>;
   versionCount?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
 };
 
@@ -1127,8 +1098,8 @@ export type StateArchiveOperationResolvers<ContextType = GraphqlContext, ParentT
 };
 
 export type StateArchiveOperationConnectionResolvers<ContextType = GraphqlContext, ParentType extends ResolversParentTypes['StateArchiveOperationConnection'] = ResolversParentTypes['StateArchiveOperationConnection']> = {
-  edges?: Resolver<Array<ResolversTypes['StateArchiveOperationEdge']>, ParentType, ContextType>;
-  nodes?: Resolver<Array<ResolversTypes['StateArchiveOperation']>, ParentType, ContextType>;
+  edges?: Resolver<ReadonlyArray<ResolversTypes['StateArchiveOperationEdge']>, ParentType, ContextType>;
+  nodes?: Resolver<ReadonlyArray<ResolversTypes['StateArchiveOperation']>, ParentType, ContextType>;
   pageInfo?: Resolver<ResolversTypes['PageInfo'], ParentType, ContextType>;
 };
 
@@ -1164,7 +1135,7 @@ export type StateArchiveTagResolvers<ContextType = GraphqlContext, ParentType ex
 export type StateArchiveUserErrorResolvers<ContextType = GraphqlContext, ParentType extends ResolversParentTypes['StateArchiveUserError'] = ResolversParentTypes['StateArchiveUserError']> = {
   code?: Resolver<ResolversTypes['StateArchiveErrorCode'], ParentType, ContextType>;
   message?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
-  path?: Resolver<Maybe<Array<ResolversTypes['String']>>, ParentType, ContextType>;
+  path?: Resolver<Maybe<ReadonlyArray<ResolversTypes['String']>>, ParentType, ContextType>;
 };
 
 export type StateArchiveVersionResolvers<ContextType = GraphqlContext, ParentType extends ResolversParentTypes['StateArchiveVersion'] = ResolversParentTypes['StateArchiveVersion']> = {
@@ -1173,20 +1144,20 @@ export type StateArchiveVersionResolvers<ContextType = GraphqlContext, ParentTyp
   createdBy?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   isCurrent?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
-  outputNames?: Resolver<Maybe<Array<ResolversTypes['String']>>, ParentType, ContextType>;
+  outputNames?: Resolver<Maybe<ReadonlyArray<ResolversTypes['String']>>, ParentType, ContextType>;
   rawState?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
   resourceCount?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
   serial?: Resolver<ResolversTypes['BigInt'], ParentType, ContextType>;
   sha256?: Resolver<Maybe<ResolversTypes['Sha256']>, ParentType, ContextType>;
   sizeBytes?: Resolver<Maybe<ResolversTypes['BigInt']>, ParentType, ContextType>;
   source?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
-  tags?: Resolver<Maybe<Array<ResolversTypes['StateArchiveTag']>>, ParentType, ContextType>;
+  tags?: Resolver<Maybe<ReadonlyArray<ResolversTypes['StateArchiveTag']>>, ParentType, ContextType>;
   terraformVersion?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
 };
 
 export type StateArchiveVersionConnectionResolvers<ContextType = GraphqlContext, ParentType extends ResolversParentTypes['StateArchiveVersionConnection'] = ResolversParentTypes['StateArchiveVersionConnection']> = {
-  edges?: Resolver<Array<ResolversTypes['StateArchiveVersionEdge']>, ParentType, ContextType>;
-  nodes?: Resolver<Array<ResolversTypes['StateArchiveVersion']>, ParentType, ContextType>;
+  edges?: Resolver<ReadonlyArray<ResolversTypes['StateArchiveVersionEdge']>, ParentType, ContextType>;
+  nodes?: Resolver<ReadonlyArray<ResolversTypes['StateArchiveVersion']>, ParentType, ContextType>;
   pageInfo?: Resolver<ResolversTypes['PageInfo'], ParentType, ContextType>;
   totalCount?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
 };
@@ -1203,8 +1174,8 @@ export type StateArchiveVersionMappingResolvers<ContextType = GraphqlContext, Pa
 };
 
 export type StateArchiveVersionMappingConnectionResolvers<ContextType = GraphqlContext, ParentType extends ResolversParentTypes['StateArchiveVersionMappingConnection'] = ResolversParentTypes['StateArchiveVersionMappingConnection']> = {
-  edges?: Resolver<Array<ResolversTypes['StateArchiveVersionMappingEdge']>, ParentType, ContextType>;
-  nodes?: Resolver<Array<ResolversTypes['StateArchiveVersionMapping']>, ParentType, ContextType>;
+  edges?: Resolver<ReadonlyArray<ResolversTypes['StateArchiveVersionMappingEdge']>, ParentType, ContextType>;
+  nodes?: Resolver<ReadonlyArray<ResolversTypes['StateArchiveVersionMapping']>, ParentType, ContextType>;
   pageInfo?: Resolver<ResolversTypes['PageInfo'], ParentType, ContextType>;
 };
 

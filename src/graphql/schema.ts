@@ -8,13 +8,10 @@ import { answerEntitiesOneByOne } from './entities.ts';
 import { Mutation } from './resolvers/mutation.ts';
 import { Query } from './resolvers/query.ts';
 import { State, StateArchive, StateArchiveStatus, StateArchiveTag } from './resolvers/state-archive.ts';
-import { StateArchiveManifest } from './resolvers/state-archive-manifest.ts';
 import {
   StateArchiveFile,
   StateArchiveImportReport,
   StateArchiveOperation,
-  StateArchiveOperationProgress,
-  StateArchiveUserError,
 } from './resolvers/state-archive-operation.ts';
 import { StateArchiveVersion } from './resolvers/state-archive-version.ts';
 import { scalars } from './scalars.ts';
@@ -30,12 +27,9 @@ const resolvers: Resolvers = {
   StateArchive,
   StateArchiveFile,
   StateArchiveImportReport,
-  StateArchiveManifest,
   StateArchiveOperation,
-  StateArchiveOperationProgress,
   StateArchiveStatus,
   StateArchiveTag,
-  StateArchiveUserError,
   StateArchiveVersion,
 };
 

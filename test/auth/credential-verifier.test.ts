@@ -30,7 +30,7 @@ afterAll(async () => {
 });
 
 const NOTHING: CredentialPolicies = {
-  token: { dataPlaneExport: false, dataPlaneImport: false },
+  token: { export: false, import: false },
   owner: { export: false, import: false },
 };
 const OWNERS: CredentialPolicies = { ...NOTHING, owner: { export: true, import: true } };
@@ -131,9 +131,9 @@ describe('an API token', () => {
     [true, true, ['state.read', 'state.export', 'state.import']],
   ])(
     'may also do in its own environment what the policy adds: export %p, import %p',
-    async (dataPlaneExport, dataPlaneImport, scopes) => {
+    async (exports, imports, scopes) => {
       const environment = await createEnvironment(database);
-      const policies = { ...NOTHING, token: { dataPlaneExport, dataPlaneImport } };
+      const policies = { ...NOTHING, token: { export: exports, import: imports } };
       const principal = await accepted(bearer(await createApiToken(database, environment)), policies);
       expect(scopesIn(principal, environment)).toEqual(scopes);
       expect(scopesIn(principal, await createEnvironment(database, environment))).toEqual([]);

@@ -400,8 +400,7 @@ describe('rights are looked at again when work begins', () => {
     );
     const environment = { ...caller.namespace, ...rows[0], environmentSlug: caller.namespace.environment };
     const token = await createApiToken(database, environment);
-    const presented = { secret: Buffer.from(token.secret), hint: null };
-    const principal = await verifyKilolockCredential(database, POLICIES, presented);
+    const principal = await verifyKilolockCredential(database, POLICIES, Buffer.from(token.secret), null);
     if (principal === null) throw new Error('The token is not accepted.');
     return { id: token.id, environment, byToken: { ...caller, principal } };
   }

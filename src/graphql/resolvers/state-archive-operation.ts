@@ -7,9 +7,7 @@ import { requirePermission } from '../reader.ts';
 import type {
   StateArchiveFileResolvers,
   StateArchiveImportReportResolvers,
-  StateArchiveOperationProgressResolvers,
   StateArchiveOperationResolvers,
-  StateArchiveUserErrorResolvers,
 } from '../schema-types.ts';
 
 export const StateArchiveOperation: StateArchiveOperationResolvers = {
@@ -22,7 +20,11 @@ export const StateArchiveOperation: StateArchiveOperationResolvers = {
   kind: ({ record }) => record.kind,
   name: ({ record }) => record.label,
   status: ({ record }) => record.status,
-  progress: ({ record }) => record.progress,
+  progress: ({ record: { progress } }) => ({
+    ...progress,
+    versionsDone: Number(progress.versionsDone),
+    versionsTotal: progress.versionsTotal === null ? null : Number(progress.versionsTotal),
+  }),
   actor: ({ record }) => record.actor,
   createdAt: ({ record }) => record.createdAt,
   startedAt: ({ record }) => record.startedAt,
@@ -50,11 +52,6 @@ export const StateArchiveOperation: StateArchiveOperationResolvers = {
   },
 };
 
-export const StateArchiveOperationProgress: StateArchiveOperationProgressResolvers = {
-  versionsDone: ({ versionsDone }) => Number(versionsDone),
-  versionsTotal: ({ versionsTotal }) => (versionsTotal === null ? null : Number(versionsTotal)),
-};
-
 export const StateArchiveFile: StateArchiveFileResolvers = {
   sha256: ({ archive }) => archive.sha256,
   sizeBytes: ({ archive }) => archive.sizeBytes,
@@ -74,9 +71,4 @@ export const StateArchiveImportReport: StateArchiveImportReportResolvers = {
   eventCount: ({ events }) => events,
   resourceSpanCount: ({ resourceSpans }) => resourceSpans,
   outputCount: ({ outputs }) => outputs,
-  warnings: ({ warnings }) => [...warnings],
-};
-
-export const StateArchiveUserError: StateArchiveUserErrorResolvers = {
-  path: ({ path }) => (path === null ? null : [...path]),
 };

@@ -16,7 +16,7 @@ export const StateArchiveVersion: StateArchiveVersionResolvers = {
     (await reader.loaders.tags.load(record.stateId)).filter(({ versionId }) => versionId === record.id),
   resourceCount: async (version) => (await contentsOf(version)).resources,
   changes: (version) => contentsOf(version),
-  outputNames: async ({ record, reader }) => [...(await reader.loaders.outputNames.load(record.id))],
+  outputNames: ({ record, reader }) => reader.loaders.outputNames.load(record.id),
   async rawState({ record, reader }) {
     requirePermission(reader, 'state.raw.read');
     return (await reader.loaders.rawState.load(record.id))?.take() ?? null;

@@ -1,3 +1,4 @@
+import { ARCHIVE_FORMAT } from '../../archive/format.ts';
 import { parseInt64 } from '../../base/int64.ts';
 import { badUserInput, connectionOf, keyOfCursor, pageLimit } from '../connection.ts';
 import type { GraphqlContext } from '../context.ts';
@@ -30,7 +31,7 @@ export const StateArchive: StateArchiveResolvers = {
 
   async manifest({ record, reader }) {
     const preview = await reader.loaders.preview.load(record.id);
-    return preview === null ? null : { state: record, preview };
+    return preview === null ? null : { archiveFormat: ARCHIVE_FORMAT, name: record.label, ...preview };
   },
 
   async versions({ record, reader }, page) {
@@ -53,7 +54,7 @@ export const StateArchive: StateArchiveResolvers = {
     return readOrNull(reader, await loaders.versionBySerial.load({ stateId: record.id, serial }));
   },
 
-  tags: async ({ record, reader }) => [...(await reader.loaders.tags.load(record.id))],
+  tags: ({ record, reader }) => reader.loaders.tags.load(record.id),
 
   async operations({ record, reader }, page) {
     const limit = pageLimit(page, 100);

@@ -47,7 +47,7 @@ export interface Backend {
 
 /** What Kilolock's own tokens may do: everything in their environment. */
 export const POLICIES: CredentialPolicies = {
-  token: { dataPlaneExport: true, dataPlaneImport: true },
+  token: { export: true, import: true },
   owner: { export: true, import: true },
 };
 
