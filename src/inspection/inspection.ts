@@ -42,7 +42,7 @@ type Members = AsyncGenerator<ArchiveMember, VerifiedArchive, void>;
  */
 export async function inspectForExport(members: Members, progress: SharedProgress): Promise<VerifiedArchive> {
   let former: StateDocument | undefined;
-  const memory = new DocumentMemory(() => {
+  using memory = new DocumentMemory(() => {
     former = undefined;
   });
   for (;;) {
@@ -113,7 +113,7 @@ async function passOver<Spans extends CarriedSpans | SpanDerivation>(
 ): Promise<Pass<Spans>> {
   const warnings = new WarningCollector();
   progress.restart();
-  const memory = new DocumentMemory(() => checks?.forgetFormer());
+  using memory = new DocumentMemory(() => checks?.forgetFormer());
   using files = new DisposableStack();
   const rowFiles = rows && openRowFiles(rows, files);
   let checks: DocumentChecks | null = null;
@@ -205,8 +205,8 @@ const ROOM_TO_GROW = 1.125;
 /** Memory for the documents of a history: two pieces take turns, so that a document can be compared with the one before. */
 class DocumentMemory {
   readonly #forgetFormer: () => void;
-  #current = Buffer.alloc(0);
-  #former = Buffer.alloc(0);
+  #current = new ArrayBuffer(0);
+  #former = new ArrayBuffer(0);
 
   /** @param forgetFormer called before the memory of the former document is used anew. */
   constructor(forgetFormer: () => void) {
@@ -217,15 +217,23 @@ class DocumentMemory {
   async fill(content: AsyncIterable<Uint8Array>, byteLength: number): Promise<Buffer> {
     if (byteLength > MAX_KEPT_BYTES) {
       this.#forgetFormer();
-      this.#former = Buffer.alloc(0);
-    } else [this.#current, this.#former] = [this.#former, this.#current];
-    if (byteLength > this.#current.length) {
-      // Let go first: both together may be more than there is.
-      this.#current = Buffer.alloc(0);
-      this.#current = Buffer.allocUnsafeSlow(Math.ceil(byteLength * ROOM_TO_GROW));
+      this[Symbol.dispose]();
+      this.#current = Buffer.allocUnsafeSlow(byteLength).buffer;
+    } else {
+      [this.#current, this.#former] = [this.#former, this.#current];
+      if (byteLength > this.#current.byteLength) {
+        this.#current = Buffer.allocUnsafeSlow(Math.ceil(byteLength * ROOM_TO_GROW)).buffer;
+      }
     }
-    const bytes = this.#current.subarray(0, byteLength);
+    const bytes = Buffer.from(this.#current, 0, byteLength);
     await readInto(bytes, content);
     return bytes;
+  }
+
+  /** Gives the memory back at once: to wait until somebody collects it may be to have both the old and the new. */
+  [Symbol.dispose](): void {
+    for (const memory of [this.#current, this.#former]) memory.transfer(0);
+    this.#current = new ArrayBuffer(0);
+    this.#former = new ArrayBuffer(0);
   }
 }

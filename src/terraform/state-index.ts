@@ -94,6 +94,9 @@ const SHOWN = [...NAMING, 'provider'] as const;
 const GROWTH_A_TOKEN = 1;
 const MORE_WHERE_ALIGNED = 12;
 
+/** Text of an instance with its resource, at the least, in states as they are. */
+const USUAL_BYTES_A_ROW = 512;
+
 /** Of the hash FNV-1a in 32 bits. */
 const FNV_OFFSET = 0x811c9dc5 | 0;
 const FNV_PRIME = 0x01000193;
@@ -235,8 +238,10 @@ class StateIndexer {
     this.#scanner = new JsonScanner(bytes, limits);
     this.#former = former;
     const { resources, resourceCount, instances } = former.index;
-    this.#resources = new OffsetTable(RESOURCE.columns, resources.length);
-    this.#instances = new OffsetTable(INSTANCE.columns, instances.length);
+    // Memory that is not written to is none: too much of it costs less than to copy what was too little.
+    const few = Math.ceil(bytes.length / USUAL_BYTES_A_ROW);
+    this.#resources = new OffsetTable(RESOURCE.columns, Math.max(few, resources.length));
+    this.#instances = new OffsetTable(INSTANCE.columns, Math.max(few, instances.length));
     this.#formerResources = new Predecessors(resources, resourceCount, RESOURCE.identity);
     this.#formerInstances = new Predecessors(instances, 0, INSTANCE.identity);
   }
