@@ -35,8 +35,14 @@ export function versionMemberName(serial: bigint): string {
   return `versions/${serial}.tfstate.json`;
 }
 
-const VERSION_MEMBER = /^versions\/(?:0|[1-9][0-9]{0,18})\.tfstate\.json$/;
+const VERSION_MEMBER = /^versions\/(0|[1-9][0-9]{0,18})\.tfstate\.json$/;
 const FIXED_MEMBERS: ReadonlySet<string> = new Set(Object.values(MEMBER));
+
+/** The serial of the version whose raw state a member of this name holds; null for every other. */
+export function serialOfMember(name: string): bigint | null {
+  const serial = VERSION_MEMBER.exec(name)?.[1];
+  return serial === undefined ? null : BigInt(serial);
+}
 
 /** Whether the format knows a member of this name, wherever it may stand. */
 export function isMemberName(name: string): boolean {

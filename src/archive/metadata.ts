@@ -68,6 +68,7 @@ const manifest = record({
   zstd_window_log: optional(z.int().min(MIN_ZSTD_WINDOW_LOG).max(MAX_ZSTD_WINDOW_LOG)),
 });
 
+const manifestState = record({ state });
 const format = record(formatFields);
 const features = record(featureFields);
 
@@ -182,6 +183,21 @@ function faultOf<T>(form: Form<T>, ruleBeside: (value: T) => string | null = () 
  * @throws ArchiveError ARCHIVE_UNSUPPORTED_FORMAT, ARCHIVE_TOO_LARGE, ARCHIVE_CORRUPT or ARCHIVE_INCONSISTENT.
  */
 export function decodeManifest(bytes: Uint8Array, limits: ArchiveLimits): Decoded<ArchiveManifest> {
+  const { json, place } = readSupported(bytes, limits);
+  const { archiveFormat: _, ...value } = validate(manifest, json, place);
+  return { value, unknownFields: manifest.unknownFields(json) };
+}
+
+/** Likewise reads the state out of what may be a part of the manifest. */
+export function decodeManifestState(bytes: Uint8Array, limits: ArchiveLimits): ArchivedState {
+  const { json, place } = readSupported(bytes, limits);
+  return validate(manifestState, json, place).state;
+}
+
+function readSupported(
+  bytes: Uint8Array,
+  limits: ArchiveLimits,
+): { readonly json: unknown; readonly place: JsonPlace } {
   const place = wholeMember(MEMBER.manifest, limits);
   const { value: json, checkKeys } = parseOwnJson(bytes, place);
   const { archiveFormat } = validate(format, json, place);
@@ -197,8 +213,7 @@ export function decodeManifest(bytes: Uint8Array, limits: ArchiveLimits): Decode
     );
   }
   checkKeys();
-  const { archiveFormat: _, ...value } = validate(manifest, json, place);
-  return { value, unknownFields: manifest.unknownFields(json) };
+  return { json, place };
 }
 
 function unsupported(what: string): ArchiveError {

@@ -202,7 +202,7 @@ const SEARCH_FOR_DAMAGE_BYTES = 64 * 1024 * 1024;
  * where the checksum stands, tells damage from an archive that was written wrong. Of a large archive the end is not waited
  * for: a refusal costs a bounded amount.
  */
-async function nameDamage(
+export async function nameDamage(
   error: ArchiveError,
   reading: string | null,
   tar: AsyncGenerator<Uint8Array>,

@@ -28,7 +28,7 @@ import type {
   RawState,
   VersionDigest,
 } from './model.ts';
-import { type VerifiedArchive, verifyArchive } from './reader.ts';
+import { verifyArchive } from './reader.ts';
 import { type Spool, spoolLines } from './spool.ts';
 import { encodeSums } from './sums.ts';
 import { TAR_END, tarHeader, tarPadding } from './tar.ts';
@@ -80,7 +80,7 @@ export interface WriteProgress {
  * @param grown How many bytes the file has so far, ascending: the newest whenever it is asked for. It ends when the file is
  *   complete, and throws what the writing failed with.
  */
-export type ArchiveCheck = (path: string, grown: AsyncIterable<number>) => Promise<VerifiedArchive>;
+export type ArchiveCheck = (path: string, grown: AsyncIterable<number>) => Promise<WrittenArchive>;
 
 /** How {@link writeArchive} reports, how it is verified, and how it is stopped. */
 export interface WriteOptions {
@@ -139,7 +139,7 @@ async function writeVerified(
   path: string,
   check: ArchiveCheck,
   signal: AbortSignal | undefined,
-): Promise<VerifiedArchive> {
+): Promise<WrittenArchive> {
   const refused = new AbortController();
   const ending = signal ? AbortSignal.any([signal, refused.signal]) : refused.signal;
   const file = await ZstdFile.create(path, tar.windowLog);

@@ -1,16 +1,7 @@
 import { closeSync, openSync, readSync, rmSync } from 'node:fs';
 import type { ArchivedResource, ArchivedVersion } from '../archive/model.ts';
 import type { Projection } from '../terraform/projection.ts';
-import {
-  endField,
-  endOf,
-  int64Field,
-  int64Of,
-  type RowFields,
-  RowFileWriter,
-  RowReader,
-  textOf,
-} from './row-file.ts';
+import { endField, endOf, type RowFields, RowFileWriter, RowReader, textOf } from './row-file.ts';
 import { SpanAgreement } from './span-agreement.ts';
 import type { ResourceRowWriter } from './spooled-rows.ts';
 
@@ -51,14 +42,9 @@ export class CarriedSpans {
 
   /** Takes a span the archive carries, in the order they stand there. */
   add(span: ArchivedResource): void {
-    this.#aside?.append([
-      span.address,
-      int64Field(span.createSerial),
-      endField(span.deleteSerial),
-      span.attributesHash,
-      String(span.schemaVersion),
-      span.createdAt,
-    ]);
+    const { createSerial, deleteSerial, ...rest } = span;
+    const json = JSON.stringify({ ...rest, createSerial: String(createSerial) });
+    this.#aside?.append([endField(deleteSerial), json]);
   }
 
   /** Compares the next version, in serial order. All spans have been taken before. */
@@ -122,14 +108,7 @@ function* readSpans(path: string): Generator<ArchivedResource, void, void> {
   }
 }
 
-function spanOf(fields: RowFields): ArchivedResource {
-  const [address, createSerial, deleteSerial, hash, schemaVersion, createdAt] = fields;
-  return {
-    address: textOf(address),
-    createSerial: int64Of(createSerial),
-    deleteSerial: endOf(deleteSerial),
-    attributesHash: textOf(hash),
-    schemaVersion: Number(textOf(schemaVersion)),
-    createdAt: textOf(createdAt),
-  };
+function spanOf([end, json]: RowFields): ArchivedResource {
+  const span = JSON.parse(textOf(json));
+  return { ...span, createSerial: BigInt(span.createSerial), deleteSerial: endOf(end) };
 }

@@ -5,7 +5,8 @@ import { readStateDocument, type StateDocument } from '../terraform/document.ts'
 import { StateHistoryReader, type StateVersion } from '../terraform/history-reader.ts';
 import type { Projection } from '../terraform/projection.ts';
 import { RefusedDocumentError, rawStateOf, refusing } from './errors.ts';
-import type { OutputRowWriter } from './spooled-rows.ts';
+import type { RowFileWriter } from './row-file.ts';
+import { addOutputRow } from './spooled-rows.ts';
 import { findDoubtfulRows, type Storage } from './storage.ts';
 import type { WarningCode, WarningCollector } from './warnings.ts';
 
@@ -17,7 +18,7 @@ export class DocumentChecks {
   readonly #manifest: ArchiveManifest;
   readonly #storage: Storage;
   readonly #warnings: WarningCollector;
-  readonly #outputRows: OutputRowWriter | null;
+  readonly #outputRows: RowFileWriter | null;
   readonly #reader = new StateHistoryReader('terraform');
   readonly #normalised = new Map<bigint, string>();
   #outputs = 0;
@@ -29,7 +30,7 @@ export class DocumentChecks {
     manifest: ArchiveManifest,
     storage: Storage,
     warnings: WarningCollector,
-    outputRows: OutputRowWriter | null,
+    outputRows: RowFileWriter | null,
   ) {
     this.#manifest = manifest;
     this.#storage = storage;
@@ -60,13 +61,15 @@ export class DocumentChecks {
    *
    * @throws RefusedDocumentError naming the serial and the place in the document. After it nothing more can be checked.
    */
-  async check({ serial }: ArchivedVersion, bytes: Buffer): Promise<Projection> {
+  async check({ serial, id }: ArchivedVersion, bytes: Buffer): Promise<Projection> {
     const { document, projection } = await this.#readAsKept(serial, bytes);
     const doubtful = findDoubtfulRows(document, projection);
     const fault = doubtful && (await this.#storage.faultOf(doubtful));
     if (fault) throw new RefusedDocumentError(rawStateOf(serial), fault);
-    for (const output of document.outputs()) this.#outputRows?.add({ serial, ...output });
-    this.#outputs += document.outputCount;
+    for (const output of document.outputs()) {
+      if (this.#outputRows !== null) addOutputRow(this.#outputRows, { versionId: id, ...output });
+      this.#outputs += 1;
+    }
     const { currentSerial } = this.#manifest.state;
     if (serial > currentSerial) this.#afterCurrent += 1;
     if (serial === currentSerial) this.#managedInstances = document.managedInstances;

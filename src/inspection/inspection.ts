@@ -1,6 +1,9 @@
 import { rmSync } from 'node:fs';
+import { historyDigest } from '../archive/history-digest.ts';
 import type { ArchiveManifest } from '../archive/model.ts';
 import type { ArchiveMember, VerifiedArchive } from '../archive/reader.ts';
+import type { WrittenArchive } from '../archive/writer.ts';
+import { present } from '../base/invariant.ts';
 import { readInto } from '../base/read-into.ts';
 import {
   DEFAULT_STATE_DOCUMENT_LIMITS,
@@ -10,14 +13,27 @@ import {
 import { CarriedSpans } from './carried-spans.ts';
 import { DocumentChecks } from './document-checks.ts';
 import { RefusedDocumentError, rawStateOf, refusing } from './errors.ts';
+import { restorablePayload } from './event-payload.ts';
+import { RowFileWriter } from './row-file.ts';
 import type { SharedProgress } from './shared-progress.ts';
 import { SpanDerivation } from './span-derivation.ts';
-import { OutputRowWriter, ResourceRowWriter, type RowPaths } from './spooled-rows.ts';
+import {
+  addEventRow,
+  addTagRow,
+  addVersionRow,
+  type HistoryRowPaths,
+  ResourceRowWriter,
+} from './spooled-rows.ts';
 import type { Storage } from './storage.ts';
 import { type RestoreWarning, WarningCollector } from './warnings.ts';
 
-/** What an inspection says of an archive that is to be restored, beside that it is sound. */
-export interface RestoreFindings {
+/**
+ * What an inspection says of an archive that is to be restored. It is of a bounded size: what goes with the length of the
+ * history is in the rows that were put aside.
+ */
+export interface RestoreFindings
+  extends Pick<VerifiedArchive, 'rawBytes' | 'historyDigest' | 'sha256' | 'sizeBytes' | 'counts'>,
+    Pick<ArchiveManifest, 'state' | 'rawStateText'> {
   /** Rows of `resources` that a restore writes. */
   readonly resourceSpans: number;
   /** Whether they are derived from the raw states, because those carried are absent or disagree with them. */
@@ -26,8 +42,10 @@ export interface RestoreFindings {
   readonly outputs: number;
   /** Managed resource instances of the current version: what quotas count. */
   readonly managedInstances: number;
-  /** The digests of the raw states that jsonb keeps in another spelling than the archive's, as it keeps them, by serial. */
-  readonly normalised: ReadonlyMap<bigint, string>;
+  /** How many raw states jsonb keeps in another spelling than the archive's. */
+  readonly normalisedVersions: number;
+  /** The digest of the history as it will be kept: the archive's own, but for such raw states. */
+  readonly keptDigest: string;
   readonly warnings: readonly RestoreWarning[];
 }
 
@@ -40,14 +58,17 @@ type Members = AsyncGenerator<ArchiveMember, VerifiedArchive, void>;
  * @throws ArchiveError when it is not a sound archive.
  * @throws RefusedDocumentError for a document that no import would take.
  */
-export async function inspectForExport(members: Members, progress: SharedProgress): Promise<VerifiedArchive> {
+export async function inspectForExport(members: Members, progress: SharedProgress): Promise<WrittenArchive> {
   let former: StateDocument | undefined;
   using memory = new DocumentMemory(() => {
     former = undefined;
   });
   for (;;) {
     const step = await members.next();
-    if (step.done) return step.value;
+    if (step.done) {
+      const { sha256, sizeBytes, historyDigest, versionDigests, rawBytes, counts } = step.value;
+      return { sha256, sizeBytes, historyDigest, versionDigests, rawBytes, counts };
+    }
     if (step.value.kind !== 'version') continue;
     const { version, byteLength, content } = step.value;
     progress.begin(version.serial);
@@ -66,13 +87,12 @@ export interface RestoreInspection {
   /** A path that nobody uses, for what has to be put aside meanwhile. */
   readonly asidePath: string;
   /** Null: no rows are wanted. */
-  readonly rows: RowPaths | null;
+  readonly rows: HistoryRowPaths | null;
   readonly storage: Storage;
 }
 
 /**
- * Verifies a whole archive, checks that Kilolock can hold every document in it, and settles which rows of `resources` and
- * `outputs` it amounts to.
+ * Verifies a whole archive, checks that Kilolock can hold every document in it, and settles which rows it amounts to.
  *
  * @throws ArchiveError when it is not a sound archive.
  * @throws RefusedDocumentError for a document that cannot be held. A damaged archive is told of first.
@@ -80,7 +100,7 @@ export interface RestoreInspection {
 export async function inspectForRestore(
   inspection: RestoreInspection,
   progress: SharedProgress,
-): Promise<{ readonly archive: VerifiedArchive; readonly findings: RestoreFindings }> {
+): Promise<RestoreFindings> {
   const asCarried = await passOver(inspection, progress, (manifest, rows) =>
     manifest.counts.resources === 0
       ? new SpanDerivation(manifest.state.currentSerial, rows)
@@ -118,17 +138,20 @@ async function passOver<Spans extends CarriedSpans | SpanDerivation>(
   const rowFiles = rows && openRowFiles(rows, files);
   let checks: DocumentChecks | null = null;
   let spans: Spans | null = null;
+  let ids: ReadonlySet<string> = new Set();
+  let versionIds: ReadonlyMap<bigint, string> | null = null;
   let refusal: RefusedDocumentError | null = null;
   const members = read();
   for (;;) {
     const step = await members.next();
     if (step.done) {
-      if (checks === null || spans === null)
+      if (checks === null || spans === null || versionIds === null)
         throw new Error('An archive was read to its end without a manifest.');
       if (refusal !== null) throw refusal;
       checks.finish();
       spans.finish();
       for (const { code, message } of step.value.warnings) warnings.add(code, message);
+      if (rowFiles !== null) addHistoryRows(rowFiles, step.value, checks.normalised, versionIds);
       return { archive: step.value, checks, spans, warnings };
     }
     const member = step.value;
@@ -136,6 +159,17 @@ async function passOver<Spans extends CarriedSpans | SpanDerivation>(
       checks = new DocumentChecks(member.manifest, storage, warnings, rowFiles?.outputs ?? null);
       spans = spansOf(member.manifest, rowFiles?.resources ?? null);
       if (spans instanceof CarriedSpans) files.adopt(spans, (carried) => carried.close());
+      versionIds = new Map(member.manifest.versions.map(({ serial, id }) => [serial, id]));
+      ids = new Set(versionIds.values());
+    }
+    if (member.kind === 'event' && rowFiles !== null) {
+      const { serial, payload, ...event } = member.event;
+      const versionId = serial === null ? null : present(versionIds?.get(serial), 'the archive holds it');
+      addEventRow(rowFiles.events, {
+        ...event,
+        versionId,
+        payload: restorablePayload(payload, (id) => ids.has(id)),
+      });
     }
     if (member.kind === 'resource' && spans instanceof CarriedSpans) spans.add(member.resource);
     if (member.kind !== 'version') continue;
@@ -155,21 +189,42 @@ async function passOver<Spans extends CarriedSpans | SpanDerivation>(
   }
 }
 
-function openRowFiles({ resources, outputs }: RowPaths, files: DisposableStack) {
+function openRowFiles(paths: HistoryRowPaths, files: DisposableStack) {
   // An earlier reading may have put rows aside that turned out wrong.
-  for (const path of [resources, outputs]) rmSync(path, { force: true });
+  for (const path of Object.values(paths)) rmSync(path, { force: true });
+  const open = (path: string) => files.adopt(new RowFileWriter(path), (file) => file.close());
   return {
-    resources: files.adopt(new ResourceRowWriter(resources), (file) => file.close()),
-    outputs: files.adopt(new OutputRowWriter(outputs), (file) => file.close()),
+    resources: files.adopt(new ResourceRowWriter(paths.resources), (file) => file.close()),
+    outputs: open(paths.outputs),
+    versions: open(paths.versions),
+    tags: open(paths.tags),
+    events: open(paths.events),
   };
+}
+
+/** Puts aside what is known when the whole archive has been read. */
+function addHistoryRows(
+  files: ReturnType<typeof openRowFiles>,
+  { manifest, tags, versionDigests }: VerifiedArchive,
+  normalised: ReadonlyMap<bigint, string>,
+  ids: ReadonlyMap<bigint, string>,
+): void {
+  for (const [i, version] of manifest.versions.entries()) {
+    const archived = present(versionDigests[i], 'every version has a digest').sha256;
+    addVersionRow(files.versions, { ...version, sha256: normalised.get(version.serial) ?? archived });
+  }
+  for (const { serial, ...tag } of tags) {
+    addTagRow(files.tags, { ...tag, versionId: present(ids.get(serial), 'the archive holds it') });
+  }
 }
 
 /** @param disagreement why the spans are not those the archive carries; null when they are. */
 function findingsOf(
   { archive, checks, spans, warnings }: Pass<CarriedSpans | SpanDerivation>,
   disagreement: string | null,
-): { readonly archive: VerifiedArchive; readonly findings: RestoreFindings } {
-  const { counts } = archive;
+): RestoreFindings {
+  const { manifest, rawBytes, sha256, sizeBytes, counts } = archive;
+  const { state, rawStateText } = manifest;
   const resourceSpans = spans instanceof SpanDerivation ? spans.count : counts.resources;
   const spansAreDerived = disagreement !== null && (counts.resources > 0 || resourceSpans > 0);
   if (spansAreDerived) {
@@ -185,16 +240,26 @@ function findingsOf(
   }
   const { outputs, managedInstances, normalised } = checks;
   return {
-    archive,
-    findings: {
-      resourceSpans,
-      spansAreDerived,
-      outputs,
-      managedInstances,
-      normalised,
-      warnings: warnings.list(),
-    },
+    ...{ state, rawStateText, rawBytes, sha256, sizeBytes, counts },
+    historyDigest: archive.historyDigest,
+    keptDigest: normalised.size === 0 ? archive.historyDigest : keptDigestOf(archive, normalised),
+    normalisedVersions: normalised.size,
+    ...{ resourceSpans, spansAreDerived, outputs, managedInstances },
+    warnings: warnings.list(),
   };
+}
+
+/** The digest of the archive's history with the raw states that jsonb keeps otherwise. */
+function keptDigestOf(
+  { manifest, tags, versionDigests }: VerifiedArchive,
+  normalised: ReadonlyMap<bigint, string>,
+): string {
+  const { lineage, currentSerial } = manifest.state;
+  const versions = manifest.versions.map((version, i) => ({
+    ...version,
+    sha256: normalised.get(version.serial) ?? versionDigests[i]?.sha256 ?? '',
+  }));
+  return historyDigest({ lineage, currentSerial, versions, tags });
 }
 
 /** Above this a document is not kept for the sake of the next one. */

@@ -2,7 +2,7 @@ import { rm } from 'node:fs/promises';
 import { MessageChannel, type MessagePort, type Worker } from 'node:worker_threads';
 import { Piscina } from 'piscina';
 import type { ArchiveLimits } from '../archive/format.ts';
-import type { VerifiedArchive } from '../archive/reader.ts';
+import type { WrittenArchive } from '../archive/writer.ts';
 import { isErrno } from '../base/errno.ts';
 import { type NamedDocument, RefusedDocumentError, rawStateOf } from './errors.ts';
 import type { RestoreFindings } from './inspection.ts';
@@ -18,7 +18,7 @@ import {
 } from './protocol.ts';
 import { type InspectionProgress, SharedProgress } from './shared-progress.ts';
 import { type ReadSnapshot, readSnapshot, SNAPSHOT, snapshotAside } from './snapshot.ts';
-import type { RowPaths } from './spooled-rows.ts';
+import type { HistoryRowPaths, RowPaths } from './spooled-rows.ts';
 import type { Storage } from './storage.ts';
 
 /** An archive that is to be inspected. */
@@ -95,15 +95,15 @@ export class Inspector {
   /**
    * Verifies a whole archive, checks that Kilolock can hold every document in it, and settles its rows.
    *
-   * @param rows files that rows of `resources` and `outputs` are put aside in, the caller's to remove; null: none.
+   * @param rows files that the rows are put aside in, the caller's to remove; null: none.
    * @throws ArchiveError when it is not a sound archive.
    * @throws RefusedDocumentError for a document that cannot be held. A damaged archive is told of first.
    */
   async inspectForRestore(
     archive: Inspected,
     storage: Storage,
-    rows: RowPaths | null,
-  ): Promise<{ readonly archive: VerifiedArchive; readonly findings: RestoreFindings }> {
+    rows: HistoryRowPaths | null,
+  ): Promise<RestoreFindings> {
     const asidePath = `${archive.path}.spans`;
     try {
       const { path, limits } = archive;
@@ -122,7 +122,7 @@ export class Inspector {
    * @throws ArchiveError when it is not a sound archive, RefusedDocumentError for a document that no import would take, and
    *   what `grown` throws.
    */
-  async inspectForExport(archive: Inspected, grown: AsyncIterable<number>): Promise<VerifiedArchive> {
+  async inspectForExport(archive: Inspected, grown: AsyncIterable<number>): Promise<WrittenArchive> {
     const { path, limits } = archive;
     return this.#run({ kind: 'export', path, limits }, { ...archive, grown });
   }

@@ -2,11 +2,11 @@ import { types } from 'node:util';
 import type { MessagePort } from 'node:worker_threads';
 import { ArchiveError } from '../archive/errors.ts';
 import type { ArchiveLimits } from '../archive/format.ts';
-import type { VerifiedArchive } from '../archive/reader.ts';
+import type { WrittenArchive } from '../archive/writer.ts';
 import { RefusedDocumentError } from './errors.ts';
 import type { RestoreFindings } from './inspection.ts';
 import type { ReadSnapshot } from './snapshot.ts';
-import type { RowPaths } from './spooled-rows.ts';
+import type { HistoryRowPaths, RowPaths } from './spooled-rows.ts';
 import type { DoubtfulRows, Storage } from './storage.ts';
 
 /**
@@ -30,14 +30,14 @@ export type InspectionWork =
       readonly path: string;
       readonly limits: ArchiveLimits;
       readonly asidePath: string;
-      readonly rows: RowPaths | null;
+      readonly rows: HistoryRowPaths | null;
     }
   | { readonly kind: 'snapshot'; readonly bytes: Uint8Array; readonly rows: RowPaths };
 
 /** What each kind of work ends with. */
 export interface InspectionResults {
-  readonly export: VerifiedArchive;
-  readonly restore: { readonly archive: VerifiedArchive; readonly findings: RestoreFindings };
+  readonly export: WrittenArchive;
+  readonly restore: RestoreFindings;
   readonly snapshot: Omit<ReadSnapshot, 'resources' | 'outputs'>;
 }
 

@@ -129,19 +129,20 @@ function fieldsOf(row: Buffer): RowFields {
   return fields;
 }
 
-/** A 64-bit integer as a field. */
-export function int64Field(value: bigint): Buffer {
-  const bytes = Buffer.alloc(8);
-  bytes.writeBigInt64BE(value);
-  return bytes;
-}
-
 /** No span ends at serial 0: it would have begun before. */
 const LASTS = 0n;
 
 /** The serial a span ends at, or null while it lasts, as a field of a length that does not change. */
 export function endField(deleteSerial: bigint | null): Buffer {
-  return int64Field(deleteSerial ?? LASTS);
+  const bytes = Buffer.alloc(8);
+  bytes.writeBigInt64BE(deleteSerial ?? LASTS);
+  return bytes;
+}
+
+/** What {@link endField} made a field of. */
+export function endOf(field: RowFields[number] | undefined): bigint | null {
+  const end = bytesOf(field).readBigInt64BE();
+  return end === LASTS ? null : end;
 }
 
 /** The bytes of a field that is not null. */
@@ -153,15 +154,4 @@ export function bytesOf(field: RowFields[number] | undefined): Buffer {
 /** A field that was put aside as text. */
 export function textOf(field: RowFields[number] | undefined): string {
   return bytesOf(field).toString();
-}
-
-/** What {@link int64Field} made a field of. */
-export function int64Of(field: RowFields[number] | undefined): bigint {
-  return bytesOf(field).readBigInt64BE();
-}
-
-/** What {@link endField} made a field of. */
-export function endOf(field: RowFields[number] | undefined): bigint | null {
-  const end = int64Of(field);
-  return end === LASTS ? null : end;
 }

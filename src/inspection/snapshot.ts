@@ -1,8 +1,9 @@
 import { DEFAULT_STATE_DOCUMENT_LIMITS, readStateDocument, type StateOutput } from '../terraform/document.ts';
 import { projectResources } from '../terraform/projection.ts';
 import { type NamedDocument, RefusedDocumentError, refusing } from './errors.ts';
+import { RowFileWriter } from './row-file.ts';
 import {
-  OutputRowWriter,
+  addOutputRow,
   type ResourceRow,
   ResourceRowWriter,
   type RowPaths,
@@ -55,12 +56,12 @@ export async function readSnapshot(bytes: Buffer, storage: Storage): Promise<Rea
 export async function putAside(read: ReadSnapshot, { resources, outputs }: RowPaths): Promise<void> {
   using files = new DisposableStack();
   const resourceRows = files.adopt(new ResourceRowWriter(resources), (file) => file.close());
-  const outputRows = files.adopt(new OutputRowWriter(outputs), (file) => file.close());
+  const outputRows = files.adopt(new RowFileWriter(outputs), (file) => file.close());
   // Which version it becomes is settled later, under a lock.
   for await (const resource of read.resources()) {
     resourceRows.add({ resource, createSerial: 0n, deleteSerial: null, createdAt: '' });
   }
-  for await (const output of read.outputs()) outputRows.add({ serial: 0n, ...output });
+  for await (const output of read.outputs()) addOutputRow(outputRows, { versionId: '', ...output });
 }
 
 /** A snapshot whose rows were put aside. */

@@ -1,17 +1,9 @@
 import { createReadStream } from 'node:fs';
+import type { ArchivedEvent, ArchivedTag, ArchivedVersion } from '../archive/model.ts';
 import type { StateOutput } from '../terraform/document.ts';
 import type { ProjectedResource } from '../terraform/projection.ts';
-import {
-  bytesOf,
-  endField,
-  endOf,
-  int64Field,
-  int64Of,
-  type RowFields,
-  RowFileWriter,
-  RowReader,
-  textOf,
-} from './row-file.ts';
+import type { RestorablePayload } from './event-payload.ts';
+import { bytesOf, endField, endOf, type RowFields, RowFileWriter, RowReader, textOf } from './row-file.ts';
 
 /** A row of `resources` before it has an id (data model 1.4, 3.2). */
 export interface ResourceRow {
@@ -22,15 +14,42 @@ export interface ResourceRow {
   readonly createdAt: string;
 }
 
-/** A row of `outputs` before it has an id, of the version with `serial` (data model 3.8). */
+/** A row of `outputs` before it has an id (data model 3.8). */
 export interface OutputRow extends StateOutput {
-  readonly serial: bigint;
+  /** The archived id of its version. */
+  readonly versionId: string;
 }
 
-/** Files that rows are put aside in, which must not exist yet; they stay, and are the caller's to remove. */
+/** A row of `state_versions` before it has an id and its raw state. */
+export interface VersionRow extends ArchivedVersion {
+  /** The digest of its raw state as jsonb keeps it. */
+  readonly sha256: string;
+}
+
+/** A row of `state_version_tags` before it has an id. */
+export interface TagRow extends Omit<ArchivedTag, 'serial'> {
+  /** The archived id of its version. */
+  readonly versionId: string;
+}
+
+/** A row of `events` before it and what its payload names have their ids. */
+export interface EventRow extends Omit<ArchivedEvent, 'serial' | 'payload'> {
+  /** The archived id of its version. */
+  readonly versionId: string | null;
+  readonly payload: RestorablePayload;
+}
+
+/** Files that the rows of a document are put aside in, which must not exist yet; they stay, and are the caller's to remove. */
 export interface RowPaths {
   readonly resources: string;
   readonly outputs: string;
+}
+
+/** Likewise those of a history. */
+export interface HistoryRowPaths extends RowPaths {
+  readonly versions: string;
+  readonly tags: string;
+  readonly events: string;
 }
 
 /** Puts rows of `resources` aside in a new file; see {@link readResourceRows}. */
@@ -44,24 +63,9 @@ export class ResourceRowWriter {
 
   /** Adds a row; returns where it is, for {@link end}. */
   add({ resource, createSerial, deleteSerial, createdAt }: ResourceRow): number {
-    return this.#file.append([
-      endField(deleteSerial),
-      int64Field(createSerial),
-      createdAt,
-      resource.address,
-      resource.mode,
-      resource.type,
-      resource.name,
-      resource.provider,
-      resource.modulePath,
-      resource.indexKind,
-      resource.indexValue,
-      resource.attributes,
-      resource.sensitivePaths,
-      resource.dependencies,
-      resource.attributesHash,
-      String(resource.schemaVersion),
-    ]);
+    const { attributes, sensitivePaths, dependencies, ...texts } = resource;
+    const json = JSON.stringify({ ...texts, createSerial: String(createSerial), createdAt });
+    return this.#file.append([endField(deleteSerial), json, attributes, sensitivePaths, dependencies]);
   }
 
   /** Says at which serial a row ends that was added as one that lasts. */
@@ -76,60 +80,67 @@ export class ResourceRowWriter {
 
 /** The rows that a {@link ResourceRowWriter} put aside, in their order. */
 export async function* readResourceRows(path: string): AsyncGenerator<ResourceRow, void, void> {
-  for await (const fields of readRows(path)) {
-    const [deleteSerial, createSerial, createdAt, address, mode, type, name, provider, ...rest] = fields;
-    const [modulePath, indexKind, indexValue, attributes, sensitivePaths, dependencies, hash, version] = rest;
+  for await (const [end, json, attributes, sensitivePaths, dependencies] of readRows(path)) {
+    const { createSerial, createdAt, ...texts } = JSON.parse(textOf(json));
+    const bytes = {
+      attributes: bytesOf(attributes),
+      sensitivePaths: bytesOf(sensitivePaths),
+      dependencies: bytesOf(dependencies),
+    };
     yield {
-      resource: {
-        address: textOf(address),
-        mode: textOf(mode) as ProjectedResource['mode'],
-        type: textOf(type),
-        name: textOf(name),
-        provider: textOf(provider),
-        modulePath: textOf(modulePath),
-        indexKind: textOf(indexKind) as ProjectedResource['indexKind'],
-        indexValue: indexValue === null ? null : textOf(indexValue),
-        attributes: bytesOf(attributes),
-        sensitivePaths: bytesOf(sensitivePaths),
-        dependencies: bytesOf(dependencies),
-        attributesHash: textOf(hash),
-        schemaVersion: Number(textOf(version)),
-      },
-      createSerial: int64Of(createSerial),
-      deleteSerial: endOf(deleteSerial),
-      createdAt: textOf(createdAt),
+      resource: { ...texts, ...bytes },
+      createSerial: BigInt(createSerial),
+      deleteSerial: endOf(end),
+      createdAt,
     };
   }
 }
 
-/** Puts rows of `outputs` aside in a new file; see {@link readOutputRows}. */
-export class OutputRowWriter {
-  readonly #file: RowFileWriter;
-
-  /** @throws errors of the file system. */
-  constructor(path: string) {
-    this.#file = new RowFileWriter(path);
-  }
-
-  add({ serial, name, value, type, sensitive }: OutputRow): void {
-    this.#file.append([int64Field(serial), name, value, type, sensitive ? 'true' : 'false']);
-  }
-
-  close(): void {
-    this.#file.close();
-  }
+/** Puts rows of `outputs` aside. */
+export function addOutputRow(file: RowFileWriter, { value, type, ...row }: OutputRow): void {
+  file.append([JSON.stringify(row), value, type]);
 }
 
-/** The rows that an {@link OutputRowWriter} put aside, in their order. */
+/** The rows that {@link addOutputRow} put aside, in their order. */
 export async function* readOutputRows(path: string): AsyncGenerator<OutputRow, void, void> {
-  for await (const [serial, name, value, type, sensitive] of readRows(path)) {
-    yield {
-      serial: int64Of(serial),
-      name: textOf(name),
-      value: bytesOf(value),
-      type: bytesOf(type),
-      sensitive: textOf(sensitive) === 'true',
-    };
+  for await (const [json, value, type] of readRows(path)) {
+    yield { ...JSON.parse(textOf(json)), value: bytesOf(value), type: bytesOf(type) };
+  }
+}
+
+/** Puts a row of `state_versions` aside. */
+export function addVersionRow(file: RowFileWriter, row: VersionRow): void {
+  file.append([JSON.stringify({ ...row, serial: String(row.serial) })]);
+}
+
+/** The rows that {@link addVersionRow} put aside, in their order. */
+export async function* readVersionRows(path: string): AsyncGenerator<VersionRow, void, void> {
+  for await (const [json] of readRows(path)) {
+    const row = JSON.parse(textOf(json));
+    yield { ...row, serial: BigInt(row.serial) };
+  }
+}
+
+/** Puts a row of `state_version_tags` aside. */
+export function addTagRow(file: RowFileWriter, row: TagRow): void {
+  file.append([JSON.stringify(row)]);
+}
+
+/** The rows that {@link addTagRow} put aside, in their order. */
+export async function* readTagRows(path: string): AsyncGenerator<TagRow, void, void> {
+  for await (const [json] of readRows(path)) yield JSON.parse(textOf(json));
+}
+
+/** Puts a row of `events` aside. */
+export function addEventRow(file: RowFileWriter, { payload: { text, idsAt }, ...row }: EventRow): void {
+  file.append([JSON.stringify({ ...row, idsAt }), text]);
+}
+
+/** The rows that {@link addEventRow} put aside, in their order. */
+export async function* readEventRows(path: string): AsyncGenerator<EventRow, void, void> {
+  for await (const [json, text] of readRows(path)) {
+    const { idsAt, ...row } = JSON.parse(textOf(json));
+    yield { ...row, payload: { text: bytesOf(text), idsAt } };
   }
 }
 

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { rm } from 'node:fs/promises';
-import { ARCHIVE_FILE_EXTENSION, ARCHIVE_FORMAT, DEFAULT_ARCHIVE_LIMITS } from '../archive/format.ts';
+import { ArchiveError } from '../archive/errors.ts';
+import { ARCHIVE_FILE_EXTENSION, ARCHIVE_FORMAT, DEFAULT_ARCHIVE_LIMITS, MEMBER } from '../archive/format.ts';
 import type { ArchivedState, ArchivedVersion } from '../archive/model.ts';
 import { type ArchiveContents, type WrittenArchive, writeArchive } from '../archive/writer.ts';
 import { present } from '../base/invariant.ts';
@@ -9,7 +10,7 @@ import { utcTimeOf } from '../base/time.ts';
 import { type DatabaseSession, inTransaction, type KilolockDatabase } from '../database/connection.ts';
 import { openExportSource } from '../history/export-source.ts';
 import { recordDigests } from '../history/history.ts';
-import { HistoryInconsistentError } from '../history/inconsistent.ts';
+import { HistoryInconsistentError, unarchivable } from '../history/inconsistent.ts';
 import { findStatesById, findStatesByLabel, may, type StateRecord } from '../history/states.ts';
 import { RefusedDocumentError } from '../inspection/errors.ts';
 import type { Destination } from '../restore/destination.ts';
@@ -173,6 +174,9 @@ async function writeStateArchive(
 
 /** Nobody shall learn years later that an archive cannot come back. */
 function refuseUnrestorable(error: unknown): never {
+  if (error instanceof ArchiveError && error.member === MEMBER.events) {
+    throw unarchivable('One of the events', error.message);
+  }
   if (!(error instanceof RefusedDocumentError)) throw error;
   throw new HistoryInconsistentError(
     `The raw state of serial ${error.document.serial} is none that Kilolock could take back: at ${error.path}, ${error.reason}. An archive with it could not be restored; mend the version in Kilolock's database first.`,

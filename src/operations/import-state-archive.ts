@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { rm } from 'node:fs/promises';
 import { readArchiveFile } from '../archive/archive-file.ts';
-import type { ArchiveManifest } from '../archive/model.ts';
+import { readManifestState } from '../archive/manifest-state.ts';
+import type { ArchivedState } from '../archive/model.ts';
 import type { KilolockDatabase } from '../database/connection.ts';
 import { applyRestore } from '../restore/apply.ts';
 import { type Destination, destinationOf } from '../restore/destination.ts';
 import { type ConflictPolicy, findPlace } from '../restore/placement.ts';
 import { planRestore } from '../restore/plan.ts';
-import { readManifest } from '../restore/restore-request.ts';
 import type { LocalFile } from '../store/object-store.ts';
 import { currentCaller, withdrawn } from './current-caller.ts';
 import { NotPermittedError, refuseUncovered } from './destination-permission.ts';
@@ -70,7 +70,7 @@ export async function importStateArchive(
     });
     if (!admission.isNew) return admission.operationId;
 
-    const { state } = await manifestOf(file, services, request);
+    const state = await archivedStateOf(file, services, request);
     const destination = destinationOf(request.caller.namespace, input.label ?? state.label);
     refuseUncovered(request.caller, destination.label, input.onConflict.kind);
     await findPlace(request.caller.database.for('read'), { ...input, destination }, state);
@@ -152,13 +152,13 @@ export function importWork(
 }
 
 /** What the file claims to be. Read within the request, and given up with it. */
-async function manifestOf(
+async function archivedStateOf(
   { path }: ReceivedFile,
   { limits }: ArchiveServices,
   { signal }: CallerRequest,
-): Promise<ArchiveManifest> {
+): Promise<ArchivedState> {
   try {
-    return await readManifest(readArchiveFile(path, { signal }), limits);
+    return await readManifestState(readArchiveFile(path, { signal }), limits);
   } catch (error) {
     if (!signal?.aborted) throw error;
     throw new RequestRefusedError(

@@ -1,9 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { type Kysely, sql } from 'kysely';
 import { v5 as uuidv5 } from 'uuid';
+import { readArchiveFile } from '../archive/archive-file.ts';
 import { ArchiveError } from '../archive/errors.ts';
 import { ARCHIVE_FORMAT, versionMemberName } from '../archive/format.ts';
-import type { ArchivedEvent, ArchivedVersion } from '../archive/model.ts';
+import { readRawStates } from '../archive/raw-states.ts';
 import { type DatabaseSession, inTransaction, type KilolockDatabase } from '../database/connection.ts';
 import { type CopyValue, copyIntoTable } from '../database/copy.ts';
 import {
@@ -18,18 +19,27 @@ import type { Database } from '../database/types.ts';
 import { digestOwnVersions } from '../history/digest-budget.ts';
 import { digestHistory, readHistories } from '../history/history.ts';
 import { RefusedDocumentError, rawStateOf } from '../inspection/errors.ts';
-import { type ResourceRow, readOutputRows, readResourceRows } from '../inspection/spooled-rows.ts';
+import {
+  type EventRow,
+  type HistoryRowPaths,
+  type OutputRow,
+  type ResourceRow,
+  readEventRows,
+  readOutputRows,
+  readResourceRows,
+  readTagRows,
+  readVersionRows,
+} from '../inspection/spooled-rows.ts';
 import { alreadyExists } from './destination.ts';
 import { asRefusal, RestoreRefusedError } from './errors.ts';
-import { rewriteEventPayload } from './event-payload.ts';
-import { insertOutputRows, type VersionOutput } from './outputs.ts';
+import { insertOutputRows } from './outputs.ts';
 import type { ReplacedState } from './overwrite.ts';
 import { type Claimant, claimPlace } from './placement.ts';
 import type { RestorePlan } from './plan.ts';
 import { refuseOverQuota } from './quota.ts';
 import { nameForRecord } from './report.ts';
 import { insertResourceRows } from './resource-rows.ts';
-import { archiveMembers, rowPathsOf } from './restore-request.ts';
+import { rowPathsOf } from './restore-request.ts';
 
 /** On whose behalf a history is restored, for the record. The version mapping is kept under the operation's id. */
 export interface RestoreRecord extends Claimant {
@@ -94,6 +104,16 @@ export async function applyRestore(
   }
 }
 
+const UUID_LENGTH = 36;
+
+/** A version that was inserted, and the digest that its raw state has to have. */
+interface InsertedVersion {
+  readonly serial: bigint;
+  readonly sourceId: string;
+  readonly id: string;
+  readonly sha256: string;
+}
+
 class Restore {
   readonly #plan: RestorePlan;
   readonly #record: RestoreRecord;
@@ -101,10 +121,9 @@ class Restore {
   readonly #replacedDigest: string | null;
   readonly #tenantId: string;
   readonly #stateId: string;
-  /** New version ids by serial. */
-  readonly #versionIds: ReadonlyMap<bigint, string>;
-  /** New version ids by archived id. */
-  readonly #versionIdsBySource: ReadonlyMap<string, string>;
+  readonly #rows: HistoryRowPaths;
+  /** The versions inserted so far, in their order. */
+  readonly #versions: InsertedVersion[] = [];
   /** The serials at which resource rows begin, and the number of the first such row, in order. */
   readonly #firstResources: { readonly serial: bigint; readonly row: number }[] = [];
 
@@ -114,11 +133,7 @@ class Restore {
     this.#replacedDigest = replacedDigest;
     this.#tenantId = plan.placement.destination.namespace.tenantId;
     this.#stateId = plan.placement.stateId;
-    const pairs = plan.archive.manifest.versions.map(
-      (version) => [version, this.#newId(version.id)] as const,
-    );
-    this.#versionIds = new Map(pairs.map(([version, id]) => [version.serial, id]));
-    this.#versionIdsBySource = new Map(pairs.map(([version, id]) => [version.id, id]));
+    this.#rows = rowPathsOf(plan.request);
   }
 
   /** The refusal of what PostgreSQL could not hold: of the document it came from, if it can be told. */
@@ -126,7 +141,7 @@ class Restore {
     const copied = copiedRow(error);
     const serial =
       copied?.table === 'state_versions'
-        ? this.#plan.archive.manifest.versions[copied.row]?.serial
+        ? this.#versions[copied.row]?.serial
         : copied?.table === 'resources'
           ? this.#firstResources.findLast(({ row }) => row <= copied.row)?.serial
           : undefined;
@@ -141,9 +156,9 @@ class Restore {
   }
 
   async run(session: DatabaseSession): Promise<void> {
-    const { placement, request, archive, managedInstances } = this.#plan;
-    const { state } = archive.manifest;
-    const currentVersionId = this.#versionIdOf(state.currentSerial);
+    const { placement, request, archive } = this.#plan;
+    const { state, managedInstances } = archive;
+    const currentVersionId = this.#newId(state.currentVersionId);
     await claimPlace(session.db, placement, request, state, currentVersionId, {
       ...this.#record,
       replacedDigest: this.#replacedDigest,
@@ -182,11 +197,20 @@ class Restore {
   }
 
   async *#versionRows(): AsyncGenerator<CopyValue[]> {
-    let versions = 0;
+    const { archivePath, limits, signal } = this.#plan.request;
+    const file = readArchiveFile(archivePath, { signal });
     let bytes = 0n;
-    for await (const { version, byteLength, content } of this.#archivedVersions()) {
+    await using rawStates = readRawStates(file, limits, this.#plan.archive.sha256);
+    for await (const version of readVersionRows(this.#rows.versions)) {
+      const rawState = (await rawStates.next()).value;
+      if (rawState?.serial !== version.serial) {
+        throw new RestoreProofError(`The raw state of serial ${version.serial} is missing.`);
+      }
+      const { byteLength, content } = rawState;
+      const id = this.#newId(version.id);
+      this.#versions.push({ serial: version.serial, sourceId: version.id, id, sha256: version.sha256 });
       yield [
-        this.#versionIdOf(version.serial),
+        id,
         this.#tenantId,
         this.#stateId,
         version.serial,
@@ -196,10 +220,11 @@ class Restore {
         version.createdBy,
         { byteLength, content },
       ];
-      versions += 1;
       bytes += BigInt(byteLength);
-      this.#record.onProgress({ versions, bytes });
+      this.#record.onProgress({ versions: this.#versions.length, bytes });
     }
+    // To its end, where it shows whether the file is still the one that was inspected.
+    if (!(await rawStates.next()).done) throw new RestoreProofError('The archive has a raw state too many.');
   }
 
   async #insertTags(session: DatabaseSession): Promise<void> {
@@ -217,18 +242,24 @@ class Restore {
         ['created_at', 'timestamptz'],
         ['updated_at', 'timestamptz'],
       ],
-      this.#plan.archive.tags.map((tag) => [
+      this.#tagRows(),
+    );
+  }
+
+  async *#tagRows(): AsyncGenerator<CopyValue[]> {
+    for await (const { versionId, tag, description, actor, ...times } of readTagRows(this.#rows.tags)) {
+      yield [
         randomUUID(),
         this.#tenantId,
         this.#stateId,
-        this.#versionIdOf(tag.serial),
-        tag.tag,
-        tag.description,
-        tag.actor,
-        tag.createdAt,
-        tag.updatedAt,
-      ]),
-    );
+        this.#newId(versionId),
+        tag,
+        description,
+        actor,
+        times.createdAt,
+        times.updatedAt,
+      ];
+    }
   }
 
   async #insertResources(session: DatabaseSession): Promise<void> {
@@ -242,7 +273,7 @@ class Restore {
 
   async *#resourceRows(): AsyncGenerator<ResourceRow> {
     let sent = 0;
-    for await (const row of readResourceRows(rowPathsOf(this.#plan.request).resources)) {
+    for await (const row of readResourceRows(this.#rows.resources)) {
       const serial = row.createSerial;
       if (this.#firstResources.at(-1)?.serial !== serial) this.#firstResources.push({ serial, row: sent });
       sent += 1;
@@ -255,9 +286,9 @@ class Restore {
     this.#expect('outputs', count, this.#plan.report.outputs);
   }
 
-  async *#outputRows(): AsyncGenerator<VersionOutput> {
-    for await (const { serial, ...output } of readOutputRows(rowPathsOf(this.#plan.request).outputs)) {
-      yield { ...output, versionId: this.#versionIdOf(serial) };
+  async *#outputRows(): AsyncGenerator<OutputRow> {
+    for await (const output of readOutputRows(this.#rows.outputs)) {
+      yield { ...output, versionId: this.#newId(output.versionId) };
     }
   }
 
@@ -281,21 +312,26 @@ class Restore {
   }
 
   async *#eventRows(): AsyncGenerator<CopyValue[]> {
-    for await (const event of this.#archivedEvents()) {
+    for await (const event of readEventRows(this.#rows.events)) {
       yield [
         this.#newId(event.id),
         this.#tenantId,
         event.kind,
         this.#stateId,
-        event.serial === null ? null : this.#versionIdOf(event.serial),
+        event.versionId && this.#newId(event.versionId),
         event.actor,
-        rewriteEventPayload(event, {
-          versionIds: this.#versionIdsBySource,
-          importOperationId: this.#record.operationId,
-        }),
+        this.#payloadOf(event),
         event.createdAt,
       ];
     }
+  }
+
+  #payloadOf({ payload: { text, idsAt } }: EventRow): Buffer {
+    for (const at of idsAt) {
+      const archived = text.toString('latin1', at, at + UUID_LENGTH);
+      text.write(at === idsAt.at(-1) ? this.#record.operationId : this.#newId(archived), at, 'latin1');
+    }
+    return text;
   }
 
   async #insertVersionMapping(session: DatabaseSession): Promise<void> {
@@ -308,24 +344,28 @@ class Restore {
         ['source_version_id', 'text'],
         ['state_version_id', 'uuid'],
       ],
-      this.#plan.archive.manifest.versions.map((version) => [
-        this.#record.operationId,
-        version.serial,
-        version.id,
-        this.#versionIdOf(version.serial),
-      ]),
+      this.#mappingRows(),
     );
+  }
+
+  *#mappingRows(): Generator<CopyValue[]> {
+    for (const { serial, sourceId, id } of this.#versions) {
+      yield [this.#record.operationId, serial, sourceId, id];
+    }
   }
 
   /** Computes the history's digest from the inserted rows, and compares. */
   async #prove({ db }: DatabaseSession): Promise<void> {
-    const { keptDigests, report } = this.#plan;
-    await digestOwnVersions(db, [...this.#versionIds.values()]);
+    await digestOwnVersions(
+      db,
+      this.#versions.map(({ id }) => id),
+    );
     const history = (await readHistories(db, [this.#stateId])).get(this.#stateId);
     if (history === undefined) throw new RestoreProofError('The restored state cannot be read back.');
-    const altered = history.digests.find(({ serial, sha256 }) => keptDigests.get(serial) !== sha256);
+    const kept = new Map(this.#versions.map(({ serial, sha256 }) => [serial, sha256]));
+    const altered = history.digests.find(({ serial, sha256 }) => kept.get(serial) !== sha256);
     if (altered !== undefined) {
-      if (this.#plan.archive.manifest.rawStateText === 'jsonb') {
+      if (this.#plan.archive.rawStateText === 'jsonb') {
         throw new ArchiveError(
           'ARCHIVE_INCONSISTENT',
           `the archive says that its raw states are the text of PostgreSQL's jsonb, and that of serial ${altered.serial} is not`,
@@ -334,14 +374,14 @@ class Restore {
       }
       throw new RestoreProofError(`The raw state of serial ${altered.serial} is not what the archive holds.`);
     }
-    if (digestHistory(history).historyDigest !== report.historyDigest) {
+    if (digestHistory(history).historyDigest !== this.#plan.report.historyDigest) {
       throw new RestoreProofError('The restored rows do not amount to the history in the archive.');
     }
   }
 
   async #insertImportEvent({ db }: DatabaseSession): Promise<void> {
     const { archive, placement } = this.#plan;
-    const { state } = archive.manifest;
+    const { state } = archive;
     const payload = {
       archive_format: ARCHIVE_FORMAT,
       archive_digest: archive.sha256,
@@ -367,39 +407,15 @@ class Restore {
         tenant_id: this.#tenantId,
         kind: 'state_import',
         state_id: this.#stateId,
-        state_version_id: this.#versionIdOf(state.currentSerial),
+        state_version_id: this.#newId(state.currentVersionId),
         actor: this.#record.actor,
         payload: JSON.stringify(payload),
       })
       .execute();
   }
 
-  async *#archivedVersions(): AsyncGenerator<{
-    version: ArchivedVersion;
-    byteLength: number;
-    content: AsyncIterable<Uint8Array>;
-  }> {
-    for await (const member of archiveMembers(this.#plan.request)) {
-      if (member.kind === 'version') yield member;
-    }
-  }
-
-  async *#archivedEvents(): AsyncGenerator<ArchivedEvent> {
-    if (this.#plan.archive.counts.events === 0) return;
-    for await (const member of archiveMembers(this.#plan.request)) {
-      if (member.kind === 'event') yield member.event;
-      if (member.kind === 'version') return;
-    }
-  }
-
   #newId(archivedId: string): string {
     return uuidv5(archivedId, this.#plan.placement.idNamespace);
-  }
-
-  #versionIdOf(serial: bigint): string {
-    const id = this.#versionIds.get(serial);
-    if (id === undefined) throw new RestoreProofError(`The archive has no version of serial ${serial}.`);
-    return id;
   }
 
   #expect(table: string, inserted: number, expected: number): void {

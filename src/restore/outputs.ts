@@ -1,18 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import type { DatabaseSession } from '../database/connection.ts';
 import { type CopyValue, copyIntoTable } from '../database/copy.ts';
-import type { StateOutput } from '../terraform/document.ts';
+import type { OutputRow } from '../inspection/spooled-rows.ts';
 
-/** A row of `outputs` before it has an id (data model 3.8). */
-export interface VersionOutput extends StateOutput {
-  readonly versionId: string;
-}
-
-/** Inserts rows of `outputs` as they come; returns how many. */
+/** Inserts rows of `outputs` as they come, under the ids that their versions have now; returns how many. */
 export async function insertOutputRows(
   session: DatabaseSession,
   tenantId: string,
-  outputs: AsyncIterable<VersionOutput> | Iterable<VersionOutput>,
+  outputs: AsyncIterable<OutputRow> | Iterable<OutputRow>,
 ): Promise<number> {
   return copyIntoTable(
     session,
@@ -32,7 +27,7 @@ export async function insertOutputRows(
 
 async function* copyValues(
   tenantId: string,
-  outputs: AsyncIterable<VersionOutput> | Iterable<VersionOutput>,
+  outputs: AsyncIterable<OutputRow> | Iterable<OutputRow>,
 ): AsyncGenerator<CopyValue[]> {
   for await (const { versionId, name, value, type, sensitive } of outputs) {
     yield [randomUUID(), tenantId, versionId, name, value, type, sensitive];

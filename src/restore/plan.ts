@@ -1,9 +1,6 @@
-import { historyDigest } from '../archive/history-digest.ts';
 import type { ArchivedState } from '../archive/model.ts';
-import type { VerifiedArchive } from '../archive/reader.ts';
-import { present } from '../base/invariant.ts';
 import type { KilolockDatabase } from '../database/connection.ts';
-
+import type { RestoreFindings } from '../inspection/inspection.ts';
 import type { Inspector } from '../inspection/inspector.ts';
 import type { InspectionProgress } from '../inspection/shared-progress.ts';
 import type { RestoreWarning } from '../inspection/warnings.ts';
@@ -18,19 +15,15 @@ import { type RestoreRequest, rowPathsOf } from './restore-request.ts';
 /** A restore that nothing known stands against: the whole archive was checked, nothing was written. */
 export interface RestorePlan {
   readonly request: RestoreRequest;
-  readonly archive: VerifiedArchive;
+  readonly archive: RestoreFindings;
   readonly placement: Placement;
-  /** The digest each raw state will have as jsonb keeps it, by serial: the archive's own but for foreign spellings. */
-  readonly keptDigests: ReadonlyMap<bigint, string>;
-  /** Managed resource instances of the current version: what quotas count. */
-  readonly managedInstances: number;
   readonly report: RestoreReport;
 }
 
 /**
  * Verifies the whole archive, checks that Kilolock can hold every document in it, and that the destination is free.
  * Nothing stays in the database: what comes near to its limits is tried out and rolled back. For a restore that is no dry
- * run, the rows of `resources` and `outputs` are put aside in the files of the request.
+ * run, the rows are put aside in the files of the request.
  *
  * @param onProgress called after each raw state that was checked.
  * @throws ArchiveError when the file is not a whole, sound archive.
@@ -43,7 +36,7 @@ export async function planRestore(
   onProgress: (progress: InspectionProgress) => void,
 ): Promise<RestorePlan> {
   const db = database.for('read');
-  const { archive, findings } = await inspector
+  const archive = await inspector
     .inspectForRestore(
       { path: request.archivePath, limits: request.limits, signal: request.signal, onProgress },
       new DatabaseStorage(database, request.destination.namespace.tenantId),
@@ -52,21 +45,14 @@ export async function planRestore(
     .catch((error: unknown) => {
       throw asRefusal(error);
     });
-  const { state, counts } = archive.manifest;
+  const { state, counts, managedInstances } = archive;
   const placement = await findPlace(db, request, state);
   const { destination, outcome, stateId, replaced } = placement;
-  const { normalised, managedInstances } = findings;
-  const keptDigests = new Map([
-    ...archive.versionDigests.map(({ serial, sha256 }) => [serial, sha256] as const),
-    ...normalised,
-  ]);
   await refuseOverQuota(db, destination.namespace, managedInstances, stateId);
   return {
     request,
     archive,
     placement,
-    keptDigests,
-    managedInstances,
     report: {
       dryRun: request.dryRun,
       outcome,
@@ -77,13 +63,13 @@ export async function planRestore(
       versions: counts.versions,
       tags: counts.tags,
       events: counts.events,
-      resourceSpans: findings.resourceSpans,
-      resourceSpansDerived: findings.spansAreDerived,
-      outputs: findings.outputs,
+      resourceSpans: archive.resourceSpans,
+      resourceSpansDerived: archive.spansAreDerived,
+      outputs: archive.outputs,
       rawBytes: archive.rawBytes,
-      historyDigest: normalised.size === 0 ? archive.historyDigest : digestOf(archive, keptDigests),
-      normalisedVersions: normalised.size,
-      warnings: [...findings.warnings, ...changedLockPolicy(placement, state)],
+      historyDigest: archive.keptDigest,
+      normalisedVersions: archive.normalisedVersions,
+      warnings: [...archive.warnings, ...changedLockPolicy(placement, state)],
     },
   };
 }
@@ -101,14 +87,4 @@ function changedLockPolicy({ outcome, lockPolicy }: Placement, archived: Archive
 
 function described({ exclusiveLocks, coexistenceMode }: LockPolicy): string {
   return `${exclusiveLocks ? 'exclusive' : 'optimistic'} (${coexistenceMode})`;
-}
-
-/** The digest of the archive's history with raw states of these digests. */
-function digestOf({ manifest, tags }: VerifiedArchive, digests: ReadonlyMap<bigint, string>): string {
-  const { lineage, currentSerial } = manifest.state;
-  const versions = manifest.versions.map((version) => ({
-    ...version,
-    sha256: present(digests.get(version.serial), 'every version has a digest'),
-  }));
-  return historyDigest({ lineage, currentSerial, versions, tags });
 }

@@ -11,12 +11,12 @@ import { possibleNames, StateAmbiguousError, selectStates } from '../history/nam
 import { findLockHolders } from '../history/versions.ts';
 import { RefusedDocumentError } from '../inspection/errors.ts';
 import { type ReadSnapshot, readSnapshot, SNAPSHOT } from '../inspection/snapshot.ts';
-import type { ResourceRow } from '../inspection/spooled-rows.ts';
+import type { OutputRow, ResourceRow } from '../inspection/spooled-rows.ts';
 import type { Storage } from '../inspection/storage.ts';
 import { DatabaseStorage } from './database-storage.ts';
 import { type Destination, hasArchivedNamesake, lockPolicyIn } from './destination.ts';
 import { asRefusal, RestoreRefusedError } from './errors.ts';
-import { insertOutputRows, type VersionOutput } from './outputs.ts';
+import { insertOutputRows } from './outputs.ts';
 import { refuseOverQuota } from './quota.ts';
 import { insertResourceRows } from './resource-rows.ts';
 
@@ -258,6 +258,6 @@ async function* begun(
   }
 }
 
-async function* outputsOf(document: ReadSnapshot, versionId: string): AsyncGenerator<VersionOutput> {
+async function* outputsOf(document: ReadSnapshot, versionId: string): AsyncGenerator<OutputRow> {
   for await (const output of document.outputs()) yield { ...output, versionId };
 }

@@ -7,6 +7,7 @@ import { Inspector } from '../../src/inspection/inspector.ts';
 import { readSnapshot } from '../../src/inspection/snapshot.ts';
 import type { ResourceRow } from '../../src/inspection/spooled-rows.ts';
 import type { Storage } from '../../src/inspection/storage.ts';
+import { rowPathsOf } from '../../src/restore/restore-request.ts';
 import { buildArchive } from '../archive/support/build-archive.ts';
 import { temporaryDirectory } from '../archive/support/temporary-directory.ts';
 import { smallHistory, thingsDocument } from '../restore/support/histories.ts';
@@ -45,8 +46,8 @@ test('two inspections at a time do not mix', async () => {
   const [one, two] = await Promise.all(
     paths.map((path) => inspector.inspectForRestore(inspected(path), keepsAll, null)),
   );
-  expect(one?.findings).toMatchObject({ resourceSpans: 3, spansAreDerived: false, managedInstances: 2 });
-  expect(two?.findings).toMatchObject({ resourceSpans: 3, spansAreDerived: true, managedInstances: 3 });
+  expect(one).toMatchObject({ resourceSpans: 3, spansAreDerived: false, managedInstances: 2 });
+  expect(two).toMatchObject({ resourceSpans: 3, spansAreDerived: true, managedInstances: 3 });
 });
 
 describe('nothing is left of an inspection', () => {
@@ -64,7 +65,7 @@ describe('nothing is left of an inspection', () => {
         throw new Error(how);
       },
     };
-    const rows = { resources: `${path}.resources`, outputs: `${path}.outputs` };
+    const rows = rowPathsOf({ archivePath: path });
     await expect(inspector.inspectForRestore(inspected(path, ending.signal), storage, rows)).rejects.toThrow(
       how,
     );

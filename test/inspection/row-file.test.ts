@@ -1,7 +1,7 @@
 import { createReadStream, statSync } from 'node:fs';
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { int64Field, type RowFields, RowFileWriter, RowReader } from '../../src/inspection/row-file.ts';
+import { endField, type RowFields, RowFileWriter, RowReader } from '../../src/inspection/row-file.ts';
 import { temporaryDirectory } from '../archive/support/temporary-directory.ts';
 
 const inDirectory = temporaryDirectory();
@@ -39,8 +39,8 @@ test('a first field can be overwritten, whether its row is on disk already or no
   const path = newPath();
   const writer = new RowFileWriter(path);
   const filler = Buffer.alloc(200_000);
-  const positions = [1n, 2n, 3n, 4n].map((value) => writer.append([int64Field(value), filler]));
-  for (const [i, position] of positions.entries()) writer.overwrite(position, int64Field(BigInt(10 + i)));
+  const positions = [1n, 2n, 3n, 4n].map((value) => writer.append([endField(value), filler]));
+  for (const [i, position] of positions.entries()) writer.overwrite(position, endField(BigInt(10 + i)));
   writer.close();
   const rows = await read(path, 65_536);
   expect(rows.map(([first]) => first?.readBigInt64BE())).toEqual([10n, 11n, 12n, 13n]);
