@@ -75,7 +75,7 @@ export class Histories {
         const path = join(this.#directory, `${shape.name}.klstate`);
         await save(path);
         const [row] = await database.query<{ bytes: string }>(
-          'select sum(octet_length(raw_state::text)) as bytes from public.state_versions',
+          'select sum(byte_length) as bytes from state_archive.version_digest',
         );
         return { path, historyDigest, sizeBytes, rawBytes: Number(row?.bytes), exportSeconds };
       } finally {

@@ -16,21 +16,30 @@ export function hostileDocuments(share: number): HostileDocument[] {
   const few = (count: number) => Math.round(count * share);
   return [
     {
-      title: `a list of ${few(20)} million numbers, 490 deep`,
-      resources: () => oneInstance(`${'['.repeat(490)}${'0, '.repeat(few(20 * MILLION))}0${']'.repeat(490)}`),
+      title: `a list of ${few(1000)} thousand numbers, 490 deep`,
+      resources: () => oneInstance(nestedList(few(MILLION))),
     },
     {
-      title: `${few(990)} thousand instances`,
+      title: `a list of ${few(20)} million numbers, 490 deep`,
+      resources: () => oneInstance(nestedList(few(20 * MILLION))),
+    },
+    {
+      // With its resource, as many entries as there may be.
+      title: `${few(1000)} thousand instances`,
       resources: () =>
         resource(
-          Array.from({ length: few(990_000) }, (_, index) => instance(index, `"i-${index}"`)).join(', '),
+          Array.from({ length: few(MILLION) - 1 }, (_, index) => instance(index, `"i-${index}"`)).join(', '),
         ),
     },
     {
-      title: `a string of ${few(255)} MB`,
-      resources: () => oneInstance(`"${manyCharacters(few(255 * MILLION))}"`),
+      title: `a string of ${few(256)} MB`,
+      resources: () => oneInstance(`"${manyCharacters(few(256 * MILLION))}"`),
     },
   ];
+}
+
+function nestedList(numbers: number): string {
+  return `${'['.repeat(490)}${'0, '.repeat(numbers)}0${']'.repeat(490)}`;
 }
 
 /** Writes an archive of one version that holds the document. */

@@ -31,7 +31,7 @@ type Times = Readonly<Record<Job, Series>>;
 /** Whether what a job takes grows as the history does, and no faster. */
 export const growth: Group = {
   name: 'growth',
-  minutes: { full: 40, quick: 3 },
+  minutes: { full: 25, quick: 3 },
   async run(bench) {
     const tables: Table[] = [];
     for (const dimension of dimensions(bench.quick)) tables.push(await measure(bench, dimension));

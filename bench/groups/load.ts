@@ -14,15 +14,18 @@ const LONGEST_BLOCK_MS = 50;
 const HEAP_MEGABYTES = 512;
 const AT_ONCE = 4;
 
-/** What people who preview notice of the heaviest imports, and whether the process bears them. */
+/**
+ * What people who preview notice of the heaviest imports, and whether the process bears them. Of hostile documents it is a dry run
+ * that looks at them as an import does: what a million rows take is PostgreSQL's time.
+ */
 export const load: Group = {
   name: 'load',
-  minutes: { full: 20, quick: 3 },
+  minutes: { full: 8, quick: 3 },
   async run(bench) {
     const size = bench.quick ? 20 : 200;
     const nothing = await measure(bench, 'nothing', () => pause(ALONE_MS));
     bench.tell(`making a version of ${size} MB`);
-    const large = await measureImports(bench, `a version of ${size} MB`, async () => {
+    const large = await measureImports(bench, `imports of a version of ${size} MB`, false, async () => {
       const { path } = await bench.histories.archive(largeVersions(1, size));
       return path;
     });
@@ -32,15 +35,15 @@ export const load: Group = {
     for (const document of hostileDocuments(bench.quick ? 0.05 : 1)) {
       bench.tell(`making ${document.title}`);
       const path = writeHostileArchive(document, bench.directory);
-      rows.push((await measureImports(bench, document.title, () => path)).cells);
+      rows.push((await measureImports(bench, `dry runs of ${document.title}`, true, () => path)).cells);
     }
     return [
       {
-        title: `${1000 / BETWEEN_PREVIEWS_MS} previews a second beside ${AT_ONCE} imports, with --max-old-space-size=${HEAP_MEGABYTES}`,
-        head: ['imports of', 'imports', 'previews', 'median', 'p99', 'peak RSS', 'longest block', 'goal', ''],
+        title: `${1000 / BETWEEN_PREVIEWS_MS} previews a second beside ${AT_ONCE} jobs at once, with --max-old-space-size=${HEAP_MEGABYTES}`,
+        head: ['beside', 'jobs', 'previews', 'median', 'p99', 'peak RSS', 'longest block', 'goal', ''],
         rows,
         notes: [
-          'Latencies from when a preview was due: one that waits for another counts its waiting. An import may be refused; the process has to go on.',
+          'Latencies from when a preview was due: one that waits for another counts its waiting. A hostile document may be refused; the process has to go on.',
         ],
       },
     ];
@@ -50,6 +53,7 @@ export const load: Group = {
 async function measureImports(
   bench: Bench,
   title: string,
+  dryRun: boolean,
   archive: () => Promise<string>,
 ): Promise<{ readonly cells: string[]; readonly failure: string | null }> {
   const imports = new Series();
@@ -58,7 +62,7 @@ async function measureImports(
   const cells = await measure(bench, title, (service) =>
     Promise.all(
       Array.from({ length: AT_ONCE }, (_, turn) =>
-        imports.time(async () => importArchive(service, await archive(), { name: `copy_${turn}` })),
+        imports.time(async () => importArchive(service, await archive(), { name: `copy_${turn}`, dryRun })),
       ),
     ),
   );
@@ -71,7 +75,7 @@ async function measure(
   title: string,
   work: (service: BenchService) => Promise<unknown>,
 ): Promise<string[]> {
-  tell(`previews beside imports of ${title}`);
+  tell(`previews beside ${title}`);
   const shape = usualHistory(quick ? 20 : 200);
   const database = await histories.copy(shape);
   const service = await startBenchService(database, {

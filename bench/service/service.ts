@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -25,10 +26,20 @@ export class ServiceEndedError extends Error {
   override readonly name = 'ServiceEndedError';
 }
 
-const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
+const ROOT = new URL('../../', import.meta.url);
+/** What `npm start` runs Node.js with, the file to run last. */
+const START = readStartScript();
 const PROBE = new URL('./probe.ts', import.meta.url).href;
 const MAX_FILE_BYTES = 2 ** 31;
 const ANNOUNCEMENT = /^Endpoint +(\S+)\n(?:.*\n)*?Token +(\S+)\n/m;
+
+function readStartScript(): string[] {
+  const { scripts } = JSON.parse(readFileSync(new URL('package.json', ROOT), 'utf8'));
+  const [, command] = /^exec node (.+)$/.exec(scripts.start) ?? [];
+  if (command === undefined)
+    throw new Error('package.json has another script "start" than the bench knows to run.');
+  return command.split(' ');
+}
 
 /** Starts the service on a database and waits until it can be asked. */
 export async function startBenchService(
@@ -36,7 +47,8 @@ export async function startBenchService(
   { nodeOptions = [] }: { readonly nodeOptions?: readonly string[] } = {},
 ): Promise<BenchService> {
   const directory = await mkdtemp(join(tmpdir(), 'state-archive-bench-'));
-  const child = spawn(process.execPath, [...nodeOptions, '--import', PROBE, MAIN], {
+  const child = spawn(process.execPath, [...nodeOptions, '--import', PROBE, ...START], {
+    cwd: fileURLToPath(ROOT),
     env: {
       PATH: process.env.PATH,
       PORT: '0',

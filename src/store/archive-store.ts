@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { openFileStore } from './file-store.ts';
 import type { ObjectStore } from './object-store.ts';
-import { openBucket, openS3Store, type S3Location } from './s3-store.ts';
+import type { S3Location } from './s3-store.ts';
 
 /** Where the store is. */
 export type ArchiveStoreLocation =
@@ -24,6 +24,8 @@ export async function openArchiveStore(location: ArchiveStoreLocation): Promise<
       uploads: await openFileStore(join(location.directory, 'uploads')),
     };
   }
+  // Its client is a sixth of all code, and most services have no bucket.
+  const { openBucket, openS3Store } = await import('./s3-store.ts');
   const bucket = await openBucket(location);
   return { archives: openS3Store(bucket, 'archives'), uploads: openS3Store(bucket, 'uploads') };
 }
