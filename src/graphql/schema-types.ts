@@ -28,6 +28,22 @@ export type Scalars = {
   _FieldSet: { input: string; output: string; }
 };
 
+/** Which operation to cancel. */
+export type CancelStateArchiveOperationInput = {
+  /** The operation's id. */
+  readonly id: Scalars['ID']['input'];
+  /** The environment of the operation; your credential's own if absent. */
+  readonly scope?: InputMaybe<StateScopeInput>;
+};
+
+/** The result of cancelling an operation. */
+export type CancelStateArchiveOperationPayload = {
+  /** The operation as it is now; null when there is none, or none you may see. */
+  readonly operation: Maybe<StateArchiveOperation>;
+  /** Problems for the caller to fix; empty when there are none. */
+  readonly userErrors: ReadonlyArray<StateArchiveUserError>;
+};
+
 /** What to export. */
 export type ExportStateArchiveInput = {
   /** Repeating a request with its key returns the same operation; another request with that key is refused. */
@@ -109,6 +125,11 @@ export type ImportStateSnapshotPayload = {
 };
 
 export type Mutation = {
+  /**
+   * Cancels an export or import for good. One that is waiting never begins; one in progress ends within seconds and leaves
+   * nothing behind. One that has ended, or is being committed at this moment, stays as it is.
+   */
+  readonly cancelStateArchiveOperation: Maybe<CancelStateArchiveOperationPayload>;
   /** Starts exporting a state's whole history to a single verifiable archive. */
   readonly exportStateArchive: Maybe<ExportStateArchivePayload>;
   /**
@@ -121,6 +142,11 @@ export type Mutation = {
    * Terraform posts a state. A document carries no history; to restore one, use `importStateArchive`.
    */
   readonly importStateSnapshot: Maybe<ImportStateSnapshotPayload>;
+};
+
+
+export type MutationCancelStateArchiveOperationArgs = {
+  input: CancelStateArchiveOperationInput;
 };
 
 
@@ -328,6 +354,10 @@ export type StateArchiveErrorCode =
   | 'LINEAGE_IN_USE'
   /** The process or the database went away before the end; the message says whether anything may have been written. */
   | 'OPERATION_INTERRUPTED'
+  /** The operation has ended, is being committed, or ends only with the one that it is a part of. */
+  | 'OPERATION_NOT_CANCELLABLE'
+  /** There is no such operation, or none you may see. */
+  | 'OPERATION_NOT_FOUND'
   /** The state would exceed the workspace's resource quota, or the caller has reached the limit on archives kept. */
   | 'QUOTA_EXCEEDED'
   /** The state to overwrite is not at the expected serial. */
@@ -560,7 +590,7 @@ export type StateArchiveOperationStatus =
   | 'EXPIRED'
   /** Ended without effect; `error` says why. */
   | 'FAILED'
-  /** Recorded, but not begun. */
+  /** Waiting to be worked on, for the first time or again after an interruption. */
   | 'PENDING'
   /** In progress. */
   | 'RUNNING'
@@ -845,6 +875,9 @@ export type FederationReferenceTypes = {
 /** Mapping between all available schema types and the resolvers types */
 export type ResolversTypes = {
   BigInt: ResolverTypeWrapper<Scalars['BigInt']['output']>;
+  CancelStateArchiveOperationInput: CancelStateArchiveOperationInput;
+  ID: ResolverTypeWrapper<Scalars['ID']['output']>;
+  CancelStateArchiveOperationPayload: ResolverTypeWrapper<Omit<CancelStateArchiveOperationPayload, 'operation'> & { operation?: Maybe<ResolversTypes['StateArchiveOperation']> }>;
   DateTime: ResolverTypeWrapper<Scalars['DateTime']['output']>;
   ExportStateArchiveInput: ExportStateArchiveInput;
   String: ResolverTypeWrapper<Scalars['String']['output']>;
@@ -858,7 +891,6 @@ export type ResolversTypes = {
   Mutation: ResolverTypeWrapper<Record<PropertyKey, never>>;
   PageInfo: ResolverTypeWrapper<PageInfo>;
   Query: ResolverTypeWrapper<Record<PropertyKey, never>>;
-  ID: ResolverTypeWrapper<Scalars['ID']['output']>;
   Sha256: ResolverTypeWrapper<Scalars['Sha256']['output']>;
   State: ResolverTypeWrapper<StateParent>;
   StateArchive: ResolverTypeWrapper<StateArchiveParent>;
@@ -898,6 +930,9 @@ export type ResolversTypes = {
 /** Mapping between all available schema types and the resolvers parents */
 export type ResolversParentTypes = {
   BigInt: Scalars['BigInt']['output'];
+  CancelStateArchiveOperationInput: CancelStateArchiveOperationInput;
+  ID: Scalars['ID']['output'];
+  CancelStateArchiveOperationPayload: Omit<CancelStateArchiveOperationPayload, 'operation'> & { operation?: Maybe<ResolversParentTypes['StateArchiveOperation']> };
   DateTime: Scalars['DateTime']['output'];
   ExportStateArchiveInput: ExportStateArchiveInput;
   String: Scalars['String']['output'];
@@ -911,7 +946,6 @@ export type ResolversParentTypes = {
   Mutation: Record<PropertyKey, never>;
   PageInfo: PageInfo;
   Query: Record<PropertyKey, never>;
-  ID: Scalars['ID']['output'];
   Sha256: Scalars['Sha256']['output'];
   State: StateParent;
   StateArchive: StateArchiveParent;
@@ -945,6 +979,11 @@ export interface BigIntScalarConfig extends GraphQLScalarTypeConfig<ResolversTyp
   name: 'BigInt';
 }
 
+export type CancelStateArchiveOperationPayloadResolvers<ContextType = GraphqlContext, ParentType extends ResolversParentTypes['CancelStateArchiveOperationPayload'] = ResolversParentTypes['CancelStateArchiveOperationPayload']> = {
+  operation?: Resolver<Maybe<ResolversTypes['StateArchiveOperation']>, ParentType, ContextType>;
+  userErrors?: Resolver<ReadonlyArray<ResolversTypes['StateArchiveUserError']>, ParentType, ContextType>;
+};
+
 export interface DateTimeScalarConfig extends GraphQLScalarTypeConfig<ResolversTypes['DateTime'], any> {
   name: 'DateTime';
 }
@@ -966,6 +1005,7 @@ export type ImportStateSnapshotPayloadResolvers<ContextType = GraphqlContext, Pa
 };
 
 export type MutationResolvers<ContextType = GraphqlContext, ParentType extends ResolversParentTypes['Mutation'] = ResolversParentTypes['Mutation']> = {
+  cancelStateArchiveOperation?: Resolver<Maybe<ResolversTypes['CancelStateArchiveOperationPayload']>, ParentType, ContextType, RequireFields<MutationCancelStateArchiveOperationArgs, 'input'>>;
   exportStateArchive?: Resolver<Maybe<ResolversTypes['ExportStateArchivePayload']>, ParentType, ContextType, RequireFields<MutationExportStateArchiveArgs, 'input'>>;
   importStateArchive?: Resolver<Maybe<ResolversTypes['ImportStateArchivePayload']>, ParentType, ContextType, RequireFields<MutationImportStateArchiveArgs, 'input'>>;
   importStateSnapshot?: Resolver<Maybe<ResolversTypes['ImportStateSnapshotPayload']>, ParentType, ContextType, RequireFields<MutationImportStateSnapshotArgs, 'input'>>;
@@ -1196,6 +1236,7 @@ export interface UploadScalarConfig extends GraphQLScalarTypeConfig<ResolversTyp
 
 export type Resolvers<ContextType = GraphqlContext> = {
   BigInt?: GraphQLScalarType;
+  CancelStateArchiveOperationPayload?: CancelStateArchiveOperationPayloadResolvers<ContextType>;
   DateTime?: GraphQLScalarType;
   ExportStateArchivePayload?: ExportStateArchivePayloadResolvers<ContextType>;
   ImportStateArchivePayload?: ImportStateArchivePayloadResolvers<ContextType>;

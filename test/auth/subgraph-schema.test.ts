@@ -42,6 +42,7 @@ function subgraph() {
           exportStateArchive: field('exportStateArchive', payload),
           importStateArchive: field('importStateArchive', payload),
           importStateSnapshot: field('importStateSnapshot', payload),
+          cancelStateArchiveOperation: field('cancelStateArchiveOperation', payload),
         },
         StateArchive: { __resolveReference: field('StateArchive', stateArchive) },
         State: { __resolveReference: field('State', { id: 'state-1', archive: stateArchive }) },
@@ -86,6 +87,7 @@ const OPERATIONS = [
   'mutation { exportStateArchive(input: { name: "a" }) { userErrors { code } } }',
   'mutation ($file: Upload!) { importStateArchive(input: { file: $file }) { userErrors { code } } }',
   'mutation { importStateSnapshot(input: { name: "a", document: "{}" }) { userErrors { code } } }',
+  'mutation { cancelStateArchiveOperation(input: { id: "a" }) { userErrors { code } } }',
 ];
 
 describe('the subgraph', () => {
@@ -94,8 +96,11 @@ describe('the subgraph', () => {
     [[], []],
     [['state.raw.read'], []],
     [['state.read'], ['stateArchive', 'stateArchives', 'stateArchiveOperation']],
-    [['state.export'], ['stateArchiveOperation', 'exportStateArchive']],
-    [['state.import'], ['stateArchiveOperation', 'importStateArchive', 'importStateSnapshot']],
+    [['state.export'], ['stateArchiveOperation', 'exportStateArchive', 'cancelStateArchiveOperation']],
+    [
+      ['state.import'],
+      ['stateArchiveOperation', 'importStateArchive', 'importStateSnapshot', 'cancelStateArchiveOperation'],
+    ],
     [
       [...SCOPES],
       [
@@ -105,6 +110,7 @@ describe('the subgraph', () => {
         'exportStateArchive',
         'importStateArchive',
         'importStateSnapshot',
+        'cancelStateArchiveOperation',
       ],
     ],
   ])('lets a caller with %j run %j and no other resolver', async (scopes, permitted) => {

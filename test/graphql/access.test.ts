@@ -42,6 +42,10 @@ const WAYS_IN: readonly (readonly [path: string, query: () => string])[] = [
     () =>
       'mutation { importStateSnapshot(input: { name: "prod/other", document: "{}" }) { userErrors { code } } }',
   ],
+  [
+    'cancelStateArchiveOperation',
+    () => `mutation { cancelStateArchiveOperation(input: { id: "${operationId}" }) { userErrors { code } } }`,
+  ],
   ['_entities.0', () => entity('StateArchive', `id: "${stateId}"`)],
   [
     '_entities.0',
@@ -63,8 +67,8 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
     '_entities.0',
     '_entities.0.archive',
   ],
-  'state.export': ['stateArchiveOperation', 'exportStateArchive'],
-  'state.import': ['stateArchiveOperation', 'importStateSnapshot'],
+  'state.export': ['stateArchiveOperation', 'exportStateArchive', 'cancelStateArchiveOperation'],
+  'state.import': ['stateArchiveOperation', 'importStateSnapshot', 'cancelStateArchiveOperation'],
   'state.raw.read': [],
 };
 
@@ -90,7 +94,7 @@ describe('every way in', () => {
     const token = await service.token({ ...HOME, scopes: [scope] });
     for (const [path, query] of WAYS_IN) {
       const { denials } = await service.ask(query(), { token });
-      const isOperation = query().includes('StateArchiveOperation');
+      const isOperation = /StateArchiveOperation"|stateArchiveOperation/.test(query());
       const isAllowed = allowed.includes(path) || (isOperation && scope !== 'state.raw.read');
       expect([query(), denials]).toEqual([query(), isAllowed ? [] : [`${path}: FORBIDDEN`]]);
     }

@@ -81,10 +81,10 @@ function byText(a: TextRow, b: TextRow): number {
   return left < right ? -1 : left > right ? 1 : 0;
 }
 
-/** The rows of a table that are not the record of an operation that failed: the only row a failure writes. */
+/** The rows of a table that are not the record of an operation that failed or was cancelled: the only row that writes. */
 export function butFailures(table: string): string {
   return table === 'public.events'
-    ? `(select * from public.events where payload ->> 'outcome' is distinct from 'failed')`
+    ? `(select * from public.events where coalesce(payload ->> 'outcome', '') not in ('failed', 'cancelled'))`
     : table;
 }
 

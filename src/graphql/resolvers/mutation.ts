@@ -3,6 +3,7 @@ import { GraphQLError } from 'graphql';
 import { isConnectionLost } from '../../database/errors.ts';
 import { may } from '../../history/states.ts';
 import { spoolUpload, UploadTooLargeError } from '../../http/upload.ts';
+import { cancelOperation, operationNotFound } from '../../operations/cancel-operation.ts';
 import { NotPermittedError } from '../../operations/destination-permission.ts';
 import { exportStateArchive } from '../../operations/export-state-archive.ts';
 import { type ImportRequest, importStateArchive } from '../../operations/import-state-archive.ts';
@@ -51,6 +52,19 @@ export const Mutation: MutationResolvers = {
       const file = await receive(context, input.file);
       return importStateArchive(context.services, { ...context, ...reader }, file, request);
     });
+  },
+
+  async cancelStateArchiveOperation(_root, { input }, context) {
+    const reader = await context.reader(input.scope);
+    const outcome = await refusable(context, 'cancelStateArchiveOperation', async () => {
+      if (reader === null) throw operationNotFound();
+      await cancelOperation(reader.caller, input.id);
+    });
+    if (reader !== null) forgetReads(reader.loaders);
+    return {
+      operation: reader && readOrNull(reader, await reader.loaders.operationById.load(input.id)),
+      userErrors: 'refusal' in outcome ? [outcome.refusal] : [],
+    };
   },
 
   async importStateSnapshot(_root, { input }, context) {
