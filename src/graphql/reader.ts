@@ -4,6 +4,7 @@ import { type Environment, mayIn, ownEnvironment, type Principal } from '../auth
 import { isStorableText, isVisibleText } from '../base/text.ts';
 import { DigestBudget } from '../history/digest-budget.ts';
 import { type Caller, may } from '../history/states.ts';
+import type { ContextRequest } from '../http/graphql-route.ts';
 import type { OpenEnvironment } from '../operations/environments.ts';
 import type { ArchiveServices } from '../operations/services.ts';
 import { insertStateEvent } from '../operations/state-events.ts';
@@ -18,15 +19,16 @@ export interface Reader {
   readonly loaders: Loaders;
 }
 
-/** Who asks, and in which request. */
-export interface ReaderRequest {
-  readonly principal: Principal | null;
-  readonly requestId: string;
+/** What is the same for every request. */
+export interface ServiceFacts {
   readonly services: ArchiveServices;
+  /** The largest file accepted inside a request, in bytes. */
+  readonly maxInlineUploadBytes: number;
   readonly logger: Logger;
-  /** Aborts when the client goes away. */
-  readonly signal: AbortSignal;
 }
+
+/** Who asks, and of what. */
+export type RequestFacts = ServiceFacts & ContextRequest;
 
 const MAX_REASON_LENGTH = 500;
 
@@ -39,7 +41,7 @@ const MAX_REASON_LENGTH = 500;
  * @throws GraphQLError BAD_USER_INPUT, from the function, when support gives no reason.
  */
 export function createReaders(
-  request: ReaderRequest,
+  request: RequestFacts,
 ): (scope: StateScopeInput | null | undefined) => Promise<Reader | null> {
   const opened = new Map<string, Promise<Reader | null>>();
   const budgets = { digests: new DigestBudget(request.signal), rawStates: new RawStateBudget() };
@@ -52,7 +54,7 @@ export function createReaders(
 }
 
 async function openReader(
-  request: ReaderRequest,
+  request: RequestFacts,
   scope: StateScopeInput | null,
   { digests, rawStates }: { digests: DigestBudget; rawStates: RawStateBudget },
 ): Promise<Reader | null> {
@@ -97,7 +99,7 @@ function reasonOf(
 }
 
 async function recordSupportAccess(
-  { requestId, logger }: ReaderRequest,
+  { requestId, logger }: RequestFacts,
   { principal, namespace, database }: Caller,
   reason: string,
 ): Promise<void> {

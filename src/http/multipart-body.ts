@@ -271,46 +271,28 @@ function guardUpload(
 function interrupted(error: unknown, maxBytes: number): Error {
   if (error instanceof UploadInterruptedError || error instanceof UploadTooLargeError) return error;
   if (error instanceof HttpError && error.statusCode === 413) return new UploadTooLargeError(maxBytes);
-  if (error instanceof HttpError)
-    return new UploadInterruptedError(lowerFirst(error.message.replace(/\.$/, '')));
-  switch (statusOf(error)) {
-    case 400:
-      return new UploadInterruptedError('the request names a file and holds none');
-    case 413:
-      return new UploadInterruptedError('the request holds more than one file');
-    case 499:
-      return new UploadInterruptedError('the client went away');
-    default:
-      return new UploadInterruptedError('the multipart body is malformed or incomplete');
-  }
+  return new UploadInterruptedError(problemOf(error));
 }
 
 function asHttpError(error: unknown): HttpError {
-  if (error instanceof HttpError) return error;
-  switch (statusOf(error)) {
+  return error instanceof HttpError ? error : badRequest(problemOf(error));
+}
+
+/** What is wrong with a body, to stand within a sentence. */
+function problemOf(error: unknown): string {
+  if (!(error instanceof Error)) return 'it is malformed';
+  switch ('status' in error ? error.status : undefined) {
     case 413:
-      return badRequest('it holds more than one file');
+      return 'it holds more than one file';
     case 499:
-      return badRequest('the client went away');
+      return 'the client went away';
     case 500:
-      return badRequest('it holds neither operations nor a file');
+      return 'it holds neither operations nor a file';
     default:
       // The library's and busboy's messages speak of the body's form and the map alone, and never of other values. The path in
       // the map may be as long as the field.
-      return badRequest(
-        error instanceof Error ? clip(lowerFirst(error.message.replace(/\.$/, '')), 300) : 'malformed',
-      );
+      return clip(error.message.slice(0, 1).toLowerCase() + error.message.slice(1).replace(/\.$/, ''), 300);
   }
-}
-
-function statusOf(error: unknown): number | undefined {
-  return error instanceof Error && 'status' in error && typeof error.status === 'number'
-    ? error.status
-    : undefined;
-}
-
-function lowerFirst(text: string): string {
-  return text.slice(0, 1).toLowerCase() + text.slice(1);
 }
 
 function badRequest(what: string): HttpError {
