@@ -1,6 +1,7 @@
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
+import type { JwtVerifierOptions } from './auth/jwt-verifier.ts';
 import type { CredentialPolicies } from './auth/kilolock-credentials.ts';
 import { OperatorError } from './base/operator-error.ts';
 import { trimEnd } from './base/text.ts';
@@ -25,12 +26,8 @@ export interface Config {
   readonly logLevel: 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent';
   /** How tokens are verified. */
   readonly auth: {
-    /** Where the issuer publishes its keys (RFC 7517); null: none but the development key. */
-    readonly jwksUrl: string | null;
-    /** The `iss` every token must carry. */
-    readonly issuer: string | null;
-    /** The `aud` every token must carry. */
-    readonly audience: string | null;
+    /** The issuer whose tokens are accepted; null: none but the development key. */
+    readonly jwks: JwtVerifierOptions['jwks'];
     /** Whether tokens signed with the development key of `dataDirectory` are accepted. */
     readonly developmentKey: boolean;
     /** What Kilolock's own tokens may do besides reading, where no role grants it. */
@@ -172,13 +169,15 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
   const value = parsed.data;
   const embedded = value.DATABASE_URL === undefined;
   const developmentKey = value.AUTH_DEV_KEY ?? embedded;
+  const { AUTH_JWKS_URL: url, AUTH_ISSUER: issuer, AUTH_AUDIENCE: audience } = value;
+  const jwks = url && issuer && audience ? { url, issuer, audience } : null;
   const absent = (['AUTH_JWKS_URL', 'AUTH_ISSUER', 'AUTH_AUDIENCE'] as const).filter((name) => !value[name]);
   if (absent.length === 1 || absent.length === 2) {
     throw new ConfigError(
       `The environment cannot be used: AUTH_JWKS_URL, AUTH_ISSUER and AUTH_AUDIENCE tell together whose tokens are accepted, and ${absent.join(' and ')} is missing`,
     );
   }
-  if (embedded && value.AUTH_JWKS_URL === undefined && !developmentKey) {
+  if (embedded && jwks === null && !developmentKey) {
     throw new ConfigError(
       'The environment cannot be used: without DATABASE_URL there are no tokens of Kilolock to verify, so AUTH_DEV_KEY=false needs AUTH_JWKS_URL',
     );
@@ -191,9 +190,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
     databaseUrl: value.DATABASE_URL ?? null,
     logLevel: value.LOG_LEVEL,
     auth: {
-      jwksUrl: value.AUTH_JWKS_URL ?? null,
-      issuer: value.AUTH_ISSUER ?? null,
-      audience: value.AUTH_AUDIENCE ?? null,
+      jwks,
       developmentKey,
       policies: {
         token: { export: value.ALLOW_TOKEN_EXPORT, import: value.ALLOW_TOKEN_IMPORT },

@@ -104,11 +104,10 @@ async function jwtVerifier({ auth, dataDirectory }: Config, logger: Logger): Pro
       'Tokens signed with the development key are accepted: whoever can read it can do anything. Set AUTH_DEV_KEY=false where states are real.',
     );
   }
-  const { jwksUrl, issuer, audience } = auth;
   return createJwtVerifier({
     developmentKey: auth.developmentKey
       ? await loadOrCreateDevelopmentKey(dataDirectory).catch(blameOperator(DATA_DIRECTORY))
       : null,
-    jwks: jwksUrl && issuer && audience ? { url: jwksUrl, issuer, audience } : null,
+    jwks: auth.jwks,
   });
 }

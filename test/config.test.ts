@@ -31,7 +31,7 @@ describe('without any variable', () => {
       dataDirectory: resolve('.data'),
       databaseUrl: null,
       logLevel: 'info',
-      auth: { jwksUrl: null, issuer: null, audience: null, developmentKey: true },
+      auth: { jwks: null, developmentKey: true },
       playground: true,
       archiveRetentionSeconds: 7 * 86400,
       maxInlineUploadBytes: 32 * 1024 * 1024,
@@ -159,9 +159,7 @@ describe('the way tokens are verified', () => {
   test('a database of yours turns the development key and the playground off', () => {
     expect(readConfig({ DATABASE_URL, ...JWKS })).toMatchObject({
       auth: {
-        jwksUrl: JWKS.AUTH_JWKS_URL,
-        issuer: JWKS.AUTH_ISSUER,
-        audience: JWKS.AUTH_AUDIENCE,
+        jwks: { url: JWKS.AUTH_JWKS_URL, issuer: JWKS.AUTH_ISSUER, audience: JWKS.AUTH_AUDIENCE },
         developmentKey: false,
       },
       playground: false,
@@ -170,7 +168,7 @@ describe('the way tokens are verified', () => {
 
   test('both may be turned on by name', () => {
     expect(readConfig({ DATABASE_URL, AUTH_DEV_KEY: 'true', PLAYGROUND: 'true' })).toMatchObject({
-      auth: { jwksUrl: null, developmentKey: true },
+      auth: { jwks: null, developmentKey: true },
       playground: true,
     });
   });
@@ -195,7 +193,7 @@ describe('the way tokens are verified', () => {
   });
 
   test('the embedded database may have a key set beside the development key, or instead of it', () => {
-    expect(readConfig(JWKS).auth).toMatchObject({ jwksUrl: JWKS.AUTH_JWKS_URL, developmentKey: true });
+    expect(readConfig(JWKS).auth).toMatchObject({ jwks: { url: JWKS.AUTH_JWKS_URL }, developmentKey: true });
     expect(readConfig({ ...JWKS, AUTH_DEV_KEY: 'off' }).auth).toMatchObject({ developmentKey: false });
   });
 });

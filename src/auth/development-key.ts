@@ -21,12 +21,12 @@ export interface DevelopmentKey {
 /** What a development token says; see `principalFromClaims` for the meaning of each. */
 export interface DevelopmentTokenClaims {
   readonly subject: string;
-  readonly name?: string;
+  readonly name?: string | undefined;
   readonly scopes: Iterable<string>;
-  readonly workspace?: string;
-  readonly environment?: string;
+  readonly workspace?: string | undefined;
+  readonly environment?: string | undefined;
   /** Absent: every state. */
-  readonly states?: readonly string[];
+  readonly states?: readonly string[] | undefined;
   /** For how long the token is good, in whole seconds. */
   readonly ttlSeconds: number;
 }
@@ -56,21 +56,15 @@ export async function signDevelopmentToken(
   key: DevelopmentKey,
   claims: DevelopmentTokenClaims,
 ): Promise<string> {
-  const payload = {
-    sub: claims.subject,
-    name: claims.name,
-    scope: [...claims.scopes].join(' '),
-    workspace: claims.workspace,
-    environment: claims.environment,
-    states: claims.states === undefined ? undefined : [...claims.states],
-  };
+  const { subject, scopes, ttlSeconds, ...others } = claims;
+  const payload = { sub: subject, scope: [...scopes].join(' '), ...others };
   principalFromClaims(payload);
   return new SignJWT(payload)
     .setProtectedHeader({ alg: 'EdDSA', kid: key.keyId, typ: 'JWT' })
     .setIssuer(DEVELOPMENT_ISSUER)
     .setAudience(DEVELOPMENT_AUDIENCE)
     .setIssuedAt()
-    .setExpirationTime(`${claims.ttlSeconds} s`)
+    .setExpirationTime(`${ttlSeconds} s`)
     .sign(key.privateKey);
 }
 

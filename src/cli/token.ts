@@ -7,7 +7,11 @@
  */
 
 import { parseArgs } from 'node:util';
-import { loadOrCreateDevelopmentKey, signDevelopmentToken } from '../auth/development-key.ts';
+import {
+  type DevelopmentTokenClaims,
+  loadOrCreateDevelopmentKey,
+  signDevelopmentToken,
+} from '../auth/development-key.ts';
 import { SCOPES } from '../auth/principal.ts';
 import { ClaimsError } from '../auth/token-claims.ts';
 import { ConfigError, duration, readConfig } from '../config.ts';
@@ -54,18 +58,13 @@ async function token(args: string[]): Promise<string> {
   return signDevelopmentToken(await loadOrCreateDevelopmentKey(config.dataDirectory), options);
 }
 
-function parseOptions(args: string[]) {
-  const values = parsedArgs(args);
-  const { workspace, environment } = values;
-  if ((workspace === undefined) !== (environment === undefined)) {
-    throw new UsageError('--workspace and --environment go together');
-  }
+function parseOptions(args: string[]): DevelopmentTokenClaims {
+  const { scope, states, ttl, ...others } = parsedArgs(args);
   return {
-    subject: values.subject,
-    scopes: scopesIn(values.scope),
-    ttlSeconds: secondsIn(values.ttl),
-    ...(workspace !== undefined && environment !== undefined && { workspace, environment }),
-    ...(values.states !== undefined && { states: wordsIn(values.states) }),
+    ...others,
+    scopes: scopesIn(scope),
+    states: states === undefined ? undefined : wordsIn(states),
+    ttlSeconds: secondsIn(ttl),
   };
 }
 
@@ -85,10 +84,7 @@ function refuseOptionsLostToNpm(env: Readonly<Record<string, string | undefined>
 
 function parsedArgs(args: string[]) {
   try {
-    return parseArgs({
-      args,
-      options: OPTIONS,
-    }).values;
+    return parseArgs({ args, options: OPTIONS }).values;
   } catch (error) {
     throw new UsageError(
       error instanceof Error ? error.message.replaceAll('\n', ' ') : 'the arguments cannot be read',
