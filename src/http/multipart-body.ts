@@ -1,6 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { pipeline, type Readable, Transform, type Writable } from 'node:stream';
-import { finished } from 'node:stream/promises';
+import { PassThrough, type Readable, type Writable } from 'node:stream';
 import { GraphQLError } from 'graphql';
 import { type FileUpload as LibraryFileUpload, processRequest, Upload } from 'graphql-upload-minimal';
 import { clip } from '../base/clip.ts';
@@ -41,32 +40,35 @@ export async function receiveMultipartBody(
   const maxBodyBytes = maxFileBytes + 2 * MAX_FIELD_BYTES + MAX_FRAMING_BYTES;
   if (Number(request.headers['content-length'] ?? 0) > maxBodyBytes) throw bodyTooLarge(maxFileBytes);
 
+  /** What resolvers read: it ends when the whole body has, and fails with it. */
+  const file = new PassThrough();
+  file.on('error', () => {});
   let parser: Writable | undefined;
-  let file: Readable | undefined;
   let refusal: HttpError | undefined;
-  let mappedFile: () => MappedFile | undefined = () => undefined;
+  let mapped: MappedFile | undefined;
+  // What a destroyed busboy still makes of the chunk at hand leads to other errors: the first is the one that counts.
+  const refuse = (error: unknown) => {
+    refusal ??= asHttpError(error);
+    file.destroy(interruption(refusal, maxFileBytes));
+    parser?.destroy(refusal);
+  };
   const source = interpose(request, (attached) => {
     parser = attached;
-    // What a destroyed busboy still makes of the chunk at hand leads to other errors: the first is the one that counts.
-    const refuse = (error: HttpError) => {
-      refusal ??= error;
-      attached.destroy(refusal);
-    };
     // The library listens once; busboy can fail twice.
-    attached.on('error', () => {});
-    const bodyEnd = finished(attached);
-    bodyEnd.catch(() => {});
+    attached.on('error', refuse);
     countBytes(request, maxBodyBytes, () => refuse(bodyTooLarge(maxFileBytes)));
-    mappedFile = guardFields(attached, refuse);
-    attached.prependListener('file', (partName: string, stream: Readable) => {
-      const mapped = mappedFile();
-      if (mapped === undefined) return;
-      if (partName !== mapped.part) {
-        refuse(badRequest('the file part is not the one the "map" field names'));
-        return;
-      }
-      file = guardFile(stream, bodyEnd, maxFileBytes);
+    guardFields(attached, refuse, (found) => {
+      mapped = found;
     });
+    attached.prependListener('file', (part: string, stream: Readable) => {
+      if (mapped === undefined) return;
+      if (part !== mapped.part)
+        return refuse(badRequest('the file part is not the one the "map" field names'));
+      stream.once('limit', () => refuse(bodyTooLarge(maxFileBytes)));
+      stream.on('error', refuse);
+      stream.pipe(file, { end: false });
+    });
+    attached.once('finish', () => file.end());
   });
 
   let operations: unknown;
@@ -78,15 +80,16 @@ export async function receiveMultipartBody(
       maxFiles: 1,
     });
   } catch (error) {
-    parser?.destroy();
-    throw refusal ?? asHttpError(error);
+    refuse(error);
+    throw refusal;
   }
-  guardUpload(operations, mappedFile()?.path ?? [], () => file, maxFileBytes);
+  guardUpload(operations, mapped?.path ?? [], file, (error) =>
+    interruption(refusal ?? asHttpError(error), maxFileBytes),
+  );
   response.once('close', () => {
     if (parser === undefined || parser.destroyed) return;
-    file?.destroy(new UploadInterruptedError('the request was answered before the file was read'));
     request.unpipe(parser);
-    parser.destroy();
+    refuse(badRequest('the request was answered before the file was read'));
   });
   return operations;
 }
@@ -120,34 +123,26 @@ function countBytes(request: IncomingMessage, maxBytes: number, onExceeded: () =
   });
 }
 
-/**
- * Checks the fields before the library acts on them.
- *
- * @returns what the `map` field says of the file, once it has come.
- */
-function guardFields(parser: Writable, refuse: (error: HttpError) => void): () => MappedFile | undefined {
+/** Checks the fields before the library acts on them, and tells what the `map` field says of the file. */
+function guardFields(
+  parser: Writable,
+  refuse: (error: HttpError) => void,
+  onMapped: (mapped: MappedFile) => void,
+): void {
   const libraryListeners = parser.listeners('field');
   parser.removeAllListeners('field');
   let operations: string | undefined;
-  let mapped: MappedFile | undefined;
   parser.on('field', (name: string, value: string, info: { valueTruncated: boolean }) => {
     try {
-      if (info.valueTruncated) {
-        throw new HttpError(
-          413,
-          'PAYLOAD_TOO_LARGE',
-          `The multipart field "${clip(name, 100)}" is larger than the ${MAX_FIELD_BYTES} bytes accepted.`,
-        );
-      }
+      if (info.valueTruncated) throw fieldTooLarge(name);
       if (name === 'operations') operations = value;
-      if (name === 'map') mapped = readMap(value, operations);
+      if (name === 'map') onMapped(readMap(value, operations));
     } catch (error) {
       refuse(asHttpError(error));
       return;
     }
     for (const listener of libraryListeners) Reflect.apply(listener, parser, [name, value, info]);
   });
-  return () => mapped;
 }
 
 /** Where the one file of a request comes from and goes to. */
@@ -208,41 +203,12 @@ function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** The file's bytes, failing where busboy's own stream would end: cut at the limit, or in a body that is not whole. */
-function guardFile(stream: Readable, bodyEnd: Promise<void>, maxBytes: number): Readable {
-  const guarded = new Transform({
-    transform(chunk, _encoding, done) {
-      done(null, chunk);
-    },
-    flush(done) {
-      bodyEnd.then(
-        () => done(),
-        (error: unknown) => done(interrupted(error, maxBytes)),
-      );
-    },
-  });
-  guarded.on('error', () => {});
-  stream.once('limit', () => guarded.destroy(new UploadTooLargeError(maxBytes)));
-  // An error is given over in a form that says what happened, so the pipeline's own is only for the closing.
-  stream.once('error', (error: unknown) => guarded.destroy(interrupted(error, maxBytes)));
-  pipeline(stream, guarded, () => {});
-  return guarded;
-}
-
-/** A file arrives once: whoever read it a second time would take it for empty. */
-function alreadyTaken(): GraphQLError {
-  return new GraphQLError(
-    'Another field of this request has taken the file; send it in a request for each of them.',
-    { extensions: { code: 'BAD_USER_INPUT' } },
-  );
-}
-
-/** Replaces the file the library would hand to the resolver by the guarded one. */
+/** Gives the resolver the guarded file in place of the one the library would hand to it, once: a second reader would find it empty. */
 function guardUpload(
   operations: unknown,
   path: readonly string[],
-  guardedFile: () => Readable | undefined,
-  maxBytes: number,
+  file: Readable,
+  whyNot: (error: unknown) => GraphQLError,
 ): void {
   const upload = valueAt(operations, path);
   if (!(upload instanceof Upload)) throw new Error('graphql-upload-minimal set no Upload where the map says');
@@ -253,13 +219,11 @@ function guardUpload(
       createReadStream() {
         if (isTaken) throw alreadyTaken();
         isTaken = true;
-        const stream = guardedFile();
-        if (stream === undefined) throw new Error('the file arrived without its guard');
-        return stream;
+        return file;
       },
     }),
     (error: unknown) => {
-      throw interrupted(error, maxBytes);
+      throw whyNot(error);
     },
   );
   // A request may be answered without anyone having asked for the file.
@@ -268,17 +232,24 @@ function guardUpload(
   upload.promise = guarded as Promise<LibraryFileUpload>;
 }
 
-function interrupted(error: unknown, maxBytes: number): Error {
-  if (error instanceof UploadInterruptedError || error instanceof UploadTooLargeError) return error;
-  if (error instanceof HttpError && error.statusCode === 413) return new UploadTooLargeError(maxBytes);
-  return new UploadInterruptedError(problemOf(error));
+function alreadyTaken(): GraphQLError {
+  return new GraphQLError(
+    'Another field of this request has taken the file; send it in a request for each of them.',
+    { extensions: { code: 'BAD_USER_INPUT' } },
+  );
+}
+
+/** What whoever reads the file is told of a request that is refused after its operation was known. */
+function interruption({ statusCode, message }: HttpError, maxFileBytes: number): GraphQLError {
+  if (statusCode === 413) return new UploadTooLargeError(maxFileBytes);
+  return new UploadInterruptedError(withinSentence(message));
 }
 
 function asHttpError(error: unknown): HttpError {
   return error instanceof HttpError ? error : badRequest(problemOf(error));
 }
 
-/** What is wrong with a body, to stand within a sentence. */
+/** What is wrong with a body, by what the library or busboy says. */
 function problemOf(error: unknown): string {
   if (!(error instanceof Error)) return 'it is malformed';
   switch ('status' in error ? error.status : undefined) {
@@ -291,8 +262,12 @@ function problemOf(error: unknown): string {
     default:
       // The library's and busboy's messages speak of the body's form and the map alone, and never of other values. The path in
       // the map may be as long as the field.
-      return clip(error.message.slice(0, 1).toLowerCase() + error.message.slice(1).replace(/\.$/, ''), 300);
+      return clip(withinSentence(error.message), 300);
   }
+}
+
+function withinSentence(message: string): string {
+  return message.slice(0, 1).toLowerCase() + message.slice(1).replace(/\.$/, '');
 }
 
 function badRequest(what: string): HttpError {
@@ -304,5 +279,13 @@ function bodyTooLarge(maxFileBytes: number): HttpError {
     413,
     'PAYLOAD_TOO_LARGE',
     `The request is too large: a file may hold at most ${maxFileBytes} bytes.`,
+  );
+}
+
+function fieldTooLarge(name: string): HttpError {
+  return new HttpError(
+    413,
+    'PAYLOAD_TOO_LARGE',
+    `The multipart field "${clip(name, 100)}" is larger than the ${MAX_FIELD_BYTES} bytes accepted.`,
   );
 }

@@ -265,7 +265,7 @@ describe('a body that is not whole', () => {
     );
     expect(answer.status).toBe(400);
     expect(answer.json.errors[0].message).toBe(
-      'The upload did not arrive whole: file missing in the request.',
+      'The upload did not arrive whole: the multipart request cannot be used: file missing in the request.',
     );
   });
 
