@@ -1,4 +1,11 @@
-import { type Kysely, type RawBuilder, sql } from 'kysely';
+import {
+  type CompiledQuery,
+  type Expression,
+  type InferResult,
+  type Kysely,
+  type RawBuilder,
+  sql,
+} from 'kysely';
 import { z } from 'zod';
 import { quoted } from '../archive/errors.ts';
 import { EVENT_KINDS_LEFT_BEHIND } from '../archive/event-kinds.ts';
@@ -45,58 +52,149 @@ export async function readHistories(
   stateIds: readonly string[],
 ): Promise<Map<string, StateHistory>> {
   if (stateIds.length === 0) return new Map();
-  const { rows } = await sql<HistoryRow>`
-    select state.id as "stateId", state.lineage, state.current_version_id as "currentVersionId",
-      ${microsecondTime('state.created_at')} as "createdAt", ${microsecondTime('state.updated_at')} as "updatedAt",
-      case when (
-        select coalesce(sum(${bytesOf('terraform_version', 'source', 'created_by')}), 0)
-        from public.state_versions version where version.state_id = state.id
-      ) <= ${MAX_LIST_BYTES} then (
-        select json_build_array(json_agg(id), json_agg(serial::text), json_agg(terraform_version), json_agg(source),
-          json_agg(created_at), json_agg(created_by), json_agg(encode(sha256, 'hex')), json_agg(byte_length))
-        from (
-          select version.id, version.serial, version.terraform_version, version.source, version.created_at,
-            version.created_by, digest.sha256, digest.byte_length
-          from public.state_versions version
-          left join state_archive.version_digest digest on digest.state_version_id = version.id
-          where version.state_id = state.id
-          order by version.serial
-        ) version
-      ) else 'false' end as versions,
-      case when (
-        select coalesce(sum(${bytesOf('description', 'actor')}), 0)
-        from public.state_version_tags tag where tag.tenant_id = state.tenant_id and tag.state_id = state.id
-      ) <= ${MAX_LIST_BYTES} then (
-        select json_agg(json_build_array(tag.tag, version.serial::text, tag.description, tag.actor, tag.created_at,
-          tag.updated_at) order by tag.tag collate "C")
-        from public.state_version_tags tag
-        left join public.state_versions version
-          on version.id = tag.state_version_id and version.state_id = tag.state_id
-        where tag.tenant_id = state.tenant_id and tag.state_id = state.id
-      ) else 'false' end as tags,
-      (
-        select json_build_array(coalesce(sum(count), 0), min(odd)) from (
-          select event.kind, count(*), min(event.id::text) filter (
-            where not ${isArchivableTime('event.created_at')} or octet_length(event.kind) > ${sql.lit(MAX_EVENT_KIND_BYTES)}
-              or octet_length(event.actor) > ${sql.lit(MAX_TEXT_BYTES)}) as odd
-          from public.events event where event.state_id = state.id
-          group by event.kind
-          -- The pattern is for each kind, not for each event.
-          offset 0
-        ) event
-        where event.kind !~ ${sql.lit(EVENT_KINDS_LEFT_BEHIND)}
-      ) as events,
-      (
-        select json_build_array(count(*), case when not bool_and(${isArchivableTime('span.created_at')}) then (
-          select min(left(odd.address, 200)) from public.resources odd
-          where odd.state_id = state.id and not ${isArchivableTime('odd.created_at')}
-        ) end)
-        from public.resources span where span.state_id = state.id
-      ) as spans
-    from public.states state
-    where state.id = any(${[...stateIds]})
-  `.execute(db);
+  historiesOf ??= selectHistories(db).compile();
+  const { rows } = await db.executeQuery<HistoryRow>({ ...historiesOf, parameters: [[...stateIds]] });
   return new Map(rows.map((row) => [row.stateId, knownHistories.of(row)]));
+}
+
+/** The statement, once it was made: that takes a quarter of the time it takes to run. */
+let historiesOf: CompiledQuery<HistoryRow> | undefined;
+
+type HistoryRow = InferResult<ReturnType<typeof selectHistories>>[number];
+
+/** The histories of the states whose ids are the one parameter. Lists come as JSON. */
+function selectHistories(db: Kysely<Database>) {
+  return db
+    .selectFrom('states as state')
+    .where((state) => state('state.id', '=', state.fn.any(state.val<string[]>([]))))
+    .select((state) => [
+      'state.id as stateId',
+      'state.lineage',
+      'state.current_version_id as currentVersionId',
+      microsecondTime('state.created_at').as('createdAt'),
+      microsecondTime('state.updated_at').as('updatedAt'),
+      unlessTooLong<string>(
+        state
+          .selectFrom('state_versions as version')
+          .whereRef('version.state_id', '=', 'state.id')
+          .select(bytesOfAll('terraform_version', 'source', 'created_by').as('bytes')),
+        // By column: PostgreSQL looks up how to print a type once for a list, and else for each field of a row.
+        state
+          .selectFrom(
+            state
+              .selectFrom('state_versions as version')
+              .leftJoin('state_archive.version_digest as digest', 'digest.state_version_id', 'version.id')
+              .whereRef('version.state_id', '=', 'state.id')
+              .orderBy('version.serial')
+              .select([
+                'version.id',
+                'version.serial',
+                'version.terraform_version',
+                'version.source',
+                'version.created_at',
+                'version.created_by',
+                'digest.sha256',
+                'digest.byte_length',
+              ])
+              .as('version'),
+          )
+          .select(({ fn, ref, cast }) =>
+            jsonArray(
+              fn.jsonAgg(ref('version.id')),
+              fn.jsonAgg(cast('version.serial', 'text')),
+              fn.jsonAgg(ref('version.terraform_version')),
+              fn.jsonAgg(ref('version.source')),
+              fn.jsonAgg(ref('version.created_at')),
+              fn.jsonAgg(ref('version.created_by')),
+              fn.jsonAgg(fn('encode', ['version.sha256', sql.lit('hex')])),
+              fn.jsonAgg(ref('version.byte_length')),
+            ).as('columns'),
+          ),
+      ).as('versions'),
+      unlessTooLong<string | null>(
+        state
+          .selectFrom('state_version_tags as tag')
+          .whereRef('tag.tenant_id', '=', 'state.tenant_id')
+          .whereRef('tag.state_id', '=', 'state.id')
+          .select(bytesOfAll('description', 'actor').as('bytes')),
+        state
+          .selectFrom('state_version_tags as tag')
+          .leftJoin('state_versions as version', (join) =>
+            join
+              .onRef('version.id', '=', 'tag.state_version_id')
+              .onRef('version.state_id', '=', 'tag.state_id'),
+          )
+          .whereRef('tag.tenant_id', '=', 'state.tenant_id')
+          .whereRef('tag.state_id', '=', 'state.id')
+          .select(({ fn, ref, cast }) =>
+            fn
+              .jsonAgg(
+                jsonArray(
+                  ref('tag.tag'),
+                  cast('version.serial', 'text'),
+                  ref('tag.description'),
+                  ref('tag.actor'),
+                  ref('tag.created_at'),
+                  ref('tag.updated_at'),
+                ),
+              )
+              .orderBy('tag.tag', (order) => order.collate('C'))
+              .as('rows'),
+          ),
+      ).as('tags'),
+      state
+        .selectFrom(
+          state
+            .selectFrom('events as event')
+            .whereRef('event.state_id', '=', 'state.id')
+            .groupBy('event.kind')
+            // The pattern is for each kind, not for each event.
+            .offset(sql.lit(0))
+            .select(({ fn, cast, not, or, eb }) => [
+              'event.kind',
+              fn.countAll().as('count'),
+              fn
+                .min(cast<string>('event.id', 'text'))
+                .filterWhere(
+                  or([
+                    not(isArchivableTime('event.created_at')),
+                    eb(fn('octet_length', ['event.kind']), '>', sql.lit(MAX_EVENT_KIND_BYTES)),
+                    eb(fn('octet_length', ['event.actor']), '>', sql.lit(MAX_TEXT_BYTES)),
+                  ]),
+                )
+                .as('odd'),
+            ])
+            .as('event'),
+        )
+        .where('event.kind', '!~', sql.lit(EVENT_KINDS_LEFT_BEHIND))
+        .select(({ fn }) =>
+          jsonArray(fn.coalesce(fn.sum('event.count'), sql.lit(0)), fn.min('event.odd')).as('counted'),
+        )
+        .$asScalar()
+        .as('events'),
+      state
+        .selectFrom('resources as span')
+        .whereRef('span.state_id', '=', 'state.id')
+        .select(({ fn, not, selectFrom, ...span }) =>
+          jsonArray(
+            fn.countAll(),
+            span
+              .case()
+              .when(not(fn<boolean>('bool_and', [isArchivableTime('span.created_at')])))
+              .then(
+                selectFrom('resources as odd')
+                  .whereRef('odd.state_id', '=', 'state.id')
+                  .where(({ not }) => not(isArchivableTime('odd.created_at')))
+                  .select(({ fn }) =>
+                    fn.min(fn<string>('left', ['odd.address', sql.lit(200)])).as('address'),
+                  ),
+              )
+              .end(),
+          ).as('counted'),
+        )
+        .$asScalar()
+        .as('spans'),
+    ]);
 }
 
 /**
@@ -105,25 +203,23 @@ export async function readHistories(
  */
 const MAX_LIST_BYTES = sql.lit(DEFAULT_ARCHIVE_LIMITS.maxMetadataBytes);
 
-/** The bytes of these texts of a row. */
-function bytesOf(...columns: readonly string[]): RawBuilder<number> {
-  return sql<number>`${sql.join(
-    columns.map((column) => sql`coalesce(octet_length(${sql.ref(column)}), 0)`),
-    sql` + `,
-  )}`;
+/** A list of rows, or `false` when their texts are too long together. */
+function unlessTooLong<Text extends string | null>(
+  bytes: Expression<unknown>,
+  list: Expression<unknown>,
+): RawBuilder<Text> {
+  return sql`case when ${bytes} <= ${MAX_LIST_BYTES} then ${list} else 'false' end`;
 }
 
-interface HistoryRow {
-  readonly stateId: string;
-  readonly lineage: string | null;
-  readonly currentVersionId: string | null;
-  readonly createdAt: string;
-  readonly updatedAt: string;
-  /** JSON, as all that follows. */
-  readonly versions: string;
-  readonly tags: string | null;
-  readonly events: string;
-  readonly spans: string;
+/** The bytes of these texts in all rows. */
+function bytesOfAll(...columns: readonly string[]): RawBuilder<number> {
+  const lengths = columns.map((column) => sql`coalesce(octet_length(${sql.ref(column)}), 0)`);
+  return sql`coalesce(sum(${sql.join(lengths, sql` + `)}), 0)`;
+}
+
+/** A JSON array, which the driver leaves as text. */
+function jsonArray(...items: readonly Expression<unknown>[]): RawBuilder<string> {
+  return sql`json_build_array(${sql.join(items)})`;
 }
 
 /** A column of a list of rows; null where there is none. */
