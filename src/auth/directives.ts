@@ -8,17 +8,9 @@ import {
 } from 'graphql';
 import { entityTypes } from './entity-types.ts';
 import { directiveNamingProblems } from './federation-link.ts';
-import {
-  fieldRequirements,
-  objectTypes,
-  referenceRequirements,
-  typeRequirement,
-  UnguardedSchemaError,
-} from './field-requirements.ts';
+import { fieldRequirements, objectTypes, SchemaError, typeRequirement } from './field-requirements.ts';
 import type { Principal } from './principal.ts';
 import { isMet, type Requirement } from './requirement.ts';
-
-export { fieldRequirements, referenceRequirements, UnguardedSchemaError };
 
 /** What enforcement needs of the GraphQL context. */
 export interface AuthorizationContext {
@@ -42,7 +34,7 @@ const GATEWAY_FIELDS = ['_service', '_entities'];
  *   fields. `Query._entities` belongs among them; what it resolves is guarded item by item.
  * @param options.gatewayProofRequired whether `_service` and `_entities` are answered only where `fromGateway` is true;
  *   others get FORBIDDEN. It adds to what the directives demand and replaces nothing of it. False when absent.
- * @throws UnguardedSchemaError when a field outside that list demands nothing, a public coordinate is not in the
+ * @throws SchemaError when a field outside that list demands nothing, a public coordinate is not in the
  *   schema, a directive is renamed, not imported or not enforced here, an entity has no reference resolver (the library would
  *   then echo what the caller sent), or there is an interface, a union or a subscription: none of them is guarded here.
  */
@@ -57,7 +49,7 @@ export function enforceAuthorization(
     ...unresolvedEntities(schema),
     ...unguardedKinds(schema),
   ];
-  if (problems.length > 0) throw new UnguardedSchemaError(problems);
+  if (problems.length > 0) throw new SchemaError(problems);
 
   guardFields(schema, requirements);
   guardReferences(schema);

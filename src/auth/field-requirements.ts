@@ -13,10 +13,10 @@ import { z } from 'zod';
 import { entityTypes } from './entity-types.ts';
 import { AUTHENTICATED, allOf, type Requirement } from './requirement.ts';
 
-/** A schema that cannot be served, because its authorisation has gaps. The message names every one. */
-export class UnguardedSchemaError extends Error {
-  override readonly name = 'UnguardedSchemaError';
-  /** One line for each gap, beginning with the schema coordinate it is at. */
+/** A schema that cannot be served: its authorisation has gaps, or there are resolvers that nothing calls. The message names each. */
+export class SchemaError extends Error {
+  override readonly name = 'SchemaError';
+  /** One line for each problem, beginning with the schema coordinate it is at. */
   readonly problems: readonly string[];
 
   constructor(problems: readonly string[]) {
@@ -30,7 +30,7 @@ export class UnguardedSchemaError extends Error {
  * conjunction of the directives on the field, on its type, and on the type it returns: what may not be seen is not
  * resolved either.
  *
- * @throws UnguardedSchemaError when a directive cannot be understood.
+ * @throws SchemaError when a directive cannot be understood.
  */
 export function fieldRequirements(schema: GraphQLSchema): Map<string, Requirement> {
   const requirements = new Map<string, Requirement>();
@@ -46,7 +46,7 @@ export function fieldRequirements(schema: GraphQLSchema): Map<string, Requiremen
  * What each entity demands of a caller who asks for it by reference (`Query._entities`), by type name: what its
  * type demands.
  *
- * @throws UnguardedSchemaError when a directive cannot be understood.
+ * @throws SchemaError when a directive cannot be understood.
  */
 export function referenceRequirements(schema: GraphQLSchema): Map<string, Requirement> {
   return new Map(entityTypes(schema).map((type) => [type.name, typeRequirement(type)]));
@@ -89,7 +89,7 @@ function scopesRequirement(coordinate: string, directive: ConstDirectiveNode): R
   const argument = directive.arguments?.find(({ name }) => name.value === 'scopes');
   const scopes = scopeSets.safeParse(argument && valueFromASTUntyped(argument.value));
   if (!scopes.success) {
-    throw new UnguardedSchemaError([
+    throw new SchemaError([
       `${coordinate}: @requiresScopes needs a list of lists of scopes, none of them empty`,
     ]);
   }

@@ -1,10 +1,8 @@
 import { decodeJwt, errors, type JWTVerifyGetKey, type JWTVerifyOptions, jwtVerify } from 'jose';
 import { DEVELOPMENT_AUDIENCE, DEVELOPMENT_ISSUER, type DevelopmentKey } from './development-key.ts';
 import type { Principal } from './principal.ts';
-import { createRemoteKeySet, KeySetUnavailableError } from './remote-key-set.ts';
+import { createRemoteKeySet } from './remote-key-set.ts';
 import { ClaimsError, principalFromClaims } from './token-claims.ts';
-
-export { KeySetUnavailableError };
 
 /** Tells who is calling from a JWT. */
 export interface JwtVerifier {

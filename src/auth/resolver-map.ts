@@ -1,23 +1,12 @@
 import { type GraphQLNamedType, type GraphQLSchema, isObjectType, isScalarType } from 'graphql';
 import { entityTypes } from './entity-types.ts';
-
-/** Resolvers exist that nothing in the schema calls. The message names every one. */
-export class StrayResolverError extends Error {
-  override readonly name = 'StrayResolverError';
-  /** The coordinates of the strays: `Type`, or `Type.field`. */
-  readonly coordinates: readonly string[];
-
-  constructor(coordinates: readonly string[]) {
-    super(`Resolvers without a place in the schema: ${coordinates.join(', ')}`);
-    this.coordinates = coordinates;
-  }
-}
+import { SchemaError } from './field-requirements.ts';
 
 /**
  * Checks that every resolver has its place in the schema. `buildSubgraphSchema` ignores those that have none, so a
  * misspelt one leaves its field to the default resolver in silence.
  *
- * @throws StrayResolverError naming every resolver of an unknown type or field.
+ * @throws SchemaError naming every resolver of an unknown type or field.
  */
 export function assertResolversMatchSchema(
   schema: GraphQLSchema,
@@ -32,7 +21,11 @@ export function assertResolversMatchSchema(
       .filter((key) => !hasPlace(type, key, entities.has(typeName)))
       .map((key) => `${typeName}.${key}`);
   });
-  if (strays.length > 0) throw new StrayResolverError(strays);
+  if (strays.length > 0) {
+    throw new SchemaError(
+      strays.map((coordinate) => `${coordinate}: a resolver without a place in the schema`),
+    );
+  }
 }
 
 function hasPlace(type: GraphQLNamedType, key: string, isEntity: boolean): boolean {

@@ -37,8 +37,8 @@ const resolvers: Resolvers = {
  * The subgraph's schema, made of `schema.graphql` and the resolvers, with every field guarded as the SDL says.
  *
  * @param options.gatewayProofRequired whether `_service` and `_entities` answer the gateway alone.
- * @throws UnguardedSchemaError when a field has no guard, or a directive is not imported by its own name.
- * @throws StrayResolverError when a resolver belongs to no field.
+ * @throws SchemaError when a field has no guard, a directive is not imported by its own name, or a resolver belongs to no
+ *   field.
  */
 export function createSchema(options: { readonly gatewayProofRequired: boolean }): GraphQLSchema {
   const typeDefs = parse(readFileSync(SCHEMA_FILE, 'utf8'));

@@ -16,9 +16,6 @@ import { closeOnlyIdleConnections } from './idle-connections.ts';
 import { addPlaygroundRoutes } from './playground-routes.ts';
 import type { RequestScope } from './request-scope.ts';
 
-export type { Download } from './download-route.ts';
-export type { ContextRequest } from './graphql-route.ts';
-
 /** What the HTTP layer needs from the rest. */
 export interface HttpServerOptions<Context extends { principal: Principal | null }>
   extends GraphqlRouteOptions<Context>,

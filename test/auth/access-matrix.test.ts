@@ -15,7 +15,8 @@ import {
   parse,
   validate,
 } from 'graphql';
-import { enforceAuthorization, fieldRequirements } from '../../src/auth/directives.ts';
+import { enforceAuthorization } from '../../src/auth/directives.ts';
+import { fieldRequirements } from '../../src/auth/field-requirements.ts';
 import { type Principal, SCOPES } from '../../src/auth/principal.ts';
 import { PUBLIC_COORDINATES } from '../../src/auth/public-coordinates.ts';
 import { type AccessPath, accessPaths, meets } from './support/access-paths.ts';

@@ -1,7 +1,8 @@
 import { buildSubgraphSchema, type GraphQLResolverMap } from '@apollo/subgraph';
 import { describe, expect, test } from '@jest/globals';
 import { type GraphQLSchema, graphql, parse } from 'graphql';
-import { enforceAuthorization, fieldRequirements, UnguardedSchemaError } from '../../src/auth/directives.ts';
+import { enforceAuthorization } from '../../src/auth/directives.ts';
+import { fieldRequirements, SchemaError } from '../../src/auth/field-requirements.ts';
 import type { Principal } from '../../src/auth/principal.ts';
 
 const LINK = `extend schema @link(
@@ -35,7 +36,7 @@ function refusalOf(
   try {
     enforceAuthorization(schema, { publicCoordinates: options.publicCoordinates ?? PUBLIC });
   } catch (error) {
-    if (!(error instanceof UnguardedSchemaError)) throw error;
+    if (!(error instanceof SchemaError)) throw error;
     for (const problem of error.problems) expect(error.message).toContain(problem);
     return error.problems;
   }

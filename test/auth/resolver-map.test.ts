@@ -1,7 +1,7 @@
 import { buildSubgraphSchema } from '@apollo/subgraph';
 import { describe, expect, test } from '@jest/globals';
 import { GraphQLScalarType, parse } from 'graphql';
-import { assertResolversMatchSchema, StrayResolverError } from '../../src/auth/resolver-map.ts';
+import { assertResolversMatchSchema } from '../../src/auth/resolver-map.ts';
 
 const schema = buildSubgraphSchema(
   parse(`
@@ -32,16 +32,11 @@ describe('a resolver map', () => {
       B: { __resolveReference: resolve },
       E: { ONE: 1 },
     };
-    let error: unknown;
-    try {
-      assertResolversMatchSchema(schema, resolvers);
-    } catch (caught) {
-      error = caught;
-    }
-    expect(error).toBeInstanceOf(StrayResolverError);
-    expect(error).toMatchObject({
-      coordinates: ['Querry', 'Query.b', 'Query.constructor', 'B.__resolveReference', 'E.ONE'],
-      message: expect.stringContaining('Query.b'),
-    });
+    const coordinates = ['Querry', 'Query.b', 'Query.constructor', 'B.__resolveReference', 'E.ONE'];
+    expect(() => assertResolversMatchSchema(schema, resolvers)).toThrow(
+      expect.objectContaining({
+        problems: coordinates.map((each) => `${each}: a resolver without a place in the schema`),
+      }),
+    );
   });
 });

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import type { Download } from '../../src/http/server.ts';
+import type { Download } from '../../src/http/download-route.ts';
 import { head, openSocket, send, until } from './support/requests.ts';
 import { startTestServer, type TestServer } from './support/test-server.ts';
 

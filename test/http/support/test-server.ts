@@ -15,14 +15,11 @@ import {
 } from 'graphql';
 import { GraphQLUpload } from 'graphql-upload-minimal';
 import pino from 'pino';
-import { InvalidCredentialError, KeySetUnavailableError } from '../../../src/auth/jwt-verifier.ts';
+import { InvalidCredentialError } from '../../../src/auth/jwt-verifier.ts';
 import type { Principal } from '../../../src/auth/principal.ts';
-import {
-  type ContextRequest,
-  createHttpServer,
-  type HttpServer,
-  type HttpServerOptions,
-} from '../../../src/http/server.ts';
+import { KeySetUnavailableError } from '../../../src/auth/remote-key-set.ts';
+import type { ContextRequest } from '../../../src/http/graphql-route.ts';
+import { createHttpServer, type HttpServer, type HttpServerOptions } from '../../../src/http/server.ts';
 import { type FileUpload, type SpooledUpload, spoolUpload } from '../../../src/http/upload.ts';
 
 export const TOKEN = 'Bearer good-token-of-alice';
