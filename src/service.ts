@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Logger } from 'pino';
-import { createCredentialVerifier } from './auth/credential-verifier.ts';
+import { verifyCredential } from './auth/credential-verifier.ts';
 import { loadOrCreateDevelopmentKey } from './auth/development-key.ts';
 import { createGatewayProof } from './auth/gateway-secret.ts';
 import { createJwtVerifier, type JwtVerifier } from './auth/jwt-verifier.ts';
@@ -56,18 +56,14 @@ export async function startService(
 ): Promise<Service> {
   const schema = createSchema({ gatewayProofRequired: config.auth.gatewaySecrets.length > 0 });
   const { policies } = config.auth;
-  const verifier = createCredentialVerifier({
-    jwt: await jwtVerifier(config, logger),
-    database,
-    policies,
-  });
+  const credentials = { jwt: await jwtVerifier(config, logger), database, policies };
   const operating = await startOperating(config, database, logger);
   const { services } = operating;
 
   const { maxInlineUploadBytes } = config;
   const server = await createHttpServer<GraphqlContext>({
     schema,
-    authenticate: (authorization) => verifier.verify(authorization),
+    authenticate: (authorization) => verifyCredential(credentials, authorization),
     isGateway: createGatewayProof(config.auth.gatewaySecrets),
     createContext: (request) => createContext({ services, maxInlineUploadBytes, logger }, request),
     openDownload: (...link) => openArchive(services, ...link),

@@ -39,26 +39,11 @@ const IMPORT = `mutation ($file: Upload!, $expectedSha256: Sha256!) {
   }
 }`;
 
-interface UserErrors {
-  readonly userErrors: readonly { readonly code: string; readonly message: string }[];
-}
-
-interface Manifest {
-  readonly versionCount: number;
-  readonly tagCount: number;
-  readonly eventCount: number;
-  readonly resourceSpanCount: number;
-  readonly rawBytes: string;
-  readonly historyDigest: string;
-}
-
-interface ExportedArchive {
-  readonly historyDigest: string;
-  readonly sha256: string;
-  readonly sizeBytes: string;
-  readonly fileName: string;
-  readonly downloadUrl: string;
-}
+/** What is asked for of each, as JSON has it: 64-bit integers are strings. */
+type Manifest = Record<'versionCount' | 'tagCount' | 'eventCount' | 'resourceSpanCount', number> &
+  Record<'rawBytes' | 'historyDigest', string>;
+type ExportedArchive = Record<'historyDigest' | 'sha256' | 'sizeBytes' | 'fileName' | 'downloadUrl', string>;
+type Report = Record<'versionCount' | 'tagCount' | 'resourceSpanCount' | 'outputCount', number>;
 
 // Without listeners a signal ends the process past its exit handlers, and the server would stay behind.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1));
@@ -116,11 +101,11 @@ async function showRoundTrip(source: Backend, destination: Backend, directory: s
   tell('history digest', verified.historyDigest);
 
   say('Restore', 'into a second, empty Kilolock database');
-  const { operation } = await importInto(destination, path, archive);
-  tell('versions', operation.report.versionCount);
-  tell('tags', operation.report.tagCount);
-  tell('resource spans', operation.report.resourceSpanCount);
-  tell('outputs', operation.report.outputCount);
+  const report = await importInto(destination, path, archive);
+  tell('versions', report.versionCount);
+  tell('tags', report.tagCount);
+  tell('resource spans', report.resourceSpanCount);
+  tell('outputs', report.outputCount);
   const restored = await previewOf(destination);
   tell('history digest', restored.historyDigest);
 
@@ -181,27 +166,28 @@ async function previewOf({ client }: Backend): Promise<Manifest> {
 
 async function exportFrom({ client }: Backend): Promise<ExportedArchive> {
   const { exportStateArchive } = await client.run<{
-    exportStateArchive: UserErrors & { operation: { archive: ExportedArchive } };
+    exportStateArchive: Payload<{ archive: ExportedArchive }>;
   }>(EXPORT, { name: SAMPLE_LABEL });
-  refuseErrors(exportStateArchive);
-  return exportStateArchive.operation.archive;
+  return operationOf(exportStateArchive).archive;
 }
 
-async function importInto({ client }: Backend, path: string, { sha256, fileName }: ExportedArchive) {
-  const { importStateArchive } = await client.run<{
-    importStateArchive: UserErrors & {
-      operation: {
-        report: Record<'versionCount' | 'tagCount' | 'resourceSpanCount' | 'outputCount', number>;
-      };
-    };
-  }>(IMPORT, { expectedSha256: sha256 }, { path, name: fileName });
-  refuseErrors(importStateArchive);
-  return importStateArchive;
+async function importInto({ client }: Backend, path: string, archive: ExportedArchive): Promise<Report> {
+  const { importStateArchive } = await client.run<{ importStateArchive: Payload<{ report: Report }> }>(
+    IMPORT,
+    { expectedSha256: archive.sha256 },
+    { path, name: archive.fileName },
+  );
+  return operationOf(importStateArchive).report;
 }
 
-function refuseErrors({ userErrors }: UserErrors): void {
-  const [first] = userErrors;
+interface Payload<Operation> {
+  readonly operation: Operation;
+  readonly userErrors: readonly { readonly code: string; readonly message: string }[];
+}
+
+function operationOf<Operation>({ operation, userErrors: [first] }: Payload<Operation>): Operation {
   if (first !== undefined) throw new Error(`${first.code}: ${first.message}`);
+  return operation;
 }
 
 function say(step: string, what: string): void {

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { createCredentialVerifier } from '../../src/auth/credential-verifier.ts';
+import { verifyCredential } from '../../src/auth/credential-verifier.ts';
 import { InvalidCredentialError, type JwtVerifier } from '../../src/auth/jwt-verifier.ts';
 import type { CredentialPolicies } from '../../src/auth/kilolock-credentials.ts';
 import { mayIn, type Principal, SCOPES } from '../../src/auth/principal.ts';
@@ -62,7 +62,7 @@ function verify(
   policies: CredentialPolicies = NOTHING,
   { jwt = jwtVerifier(), of = database }: { jwt?: JwtVerifier; of?: KilolockDatabase } = {},
 ): Promise<Principal | null> {
-  return createCredentialVerifier({ jwt, database: of, policies }).verify(authorization);
+  return verifyCredential({ jwt, database: of, policies }, authorization);
 }
 
 async function accepted(authorization: string, policies: CredentialPolicies = NOTHING): Promise<Principal> {
