@@ -1,11 +1,11 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
-import { GraphqlClient } from '../../src/development/graphql-client.ts';
 import type { BenchDatabase } from '../databases.ts';
 import type { Group } from '../group.ts';
 import { usualHistory } from '../history/shape.ts';
 import { verdict } from '../report.ts';
+import { GraphqlClient } from '../service/graphql-client.ts';
 import { preview as askForPreview } from '../service/jobs.ts';
 import { startBenchService } from '../service/service.ts';
 import { median, percentile } from '../statistics.ts';

@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { download } from '../../src/development/graphql-client.ts';
+import { download } from './graphql-client.ts';
 import type { BenchService } from './service.ts';
 
 /** An export or import did not succeed. */

@@ -5,8 +5,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { GraphqlClient } from '../../src/development/graphql-client.ts';
 import type { BenchDatabase } from '../databases.ts';
+import { GraphqlClient } from './graphql-client.ts';
 import type { ProbeQuestion, ProbeReport } from './probe.ts';
 
 /** The real service, in a process of its own. */

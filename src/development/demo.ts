@@ -1,4 +1,4 @@
-import { mkdir, rm } from 'node:fs/promises';
+import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { styleText } from 'node:util';
 import pino from 'pino';
@@ -8,9 +8,9 @@ import { blameOperator, exitWith } from '../base/operator-error.ts';
 import { type Config, readConfig, readDataDirectory } from '../config.ts';
 import { connectDatabase, type KilolockDatabase } from '../database/connection.ts';
 import { prepareControlDatabase } from '../database/prepare.ts';
+import { Service, sentFile } from '../kl/service.ts';
 import { startService } from '../service.ts';
 import { type EmbeddedServer, startEmbeddedServer } from './embedded-server.ts';
-import { download, GraphqlClient } from './graphql-client.ts';
 import { createKilolockTables } from './kilolock-tables.ts';
 import { loadSampleHistory, SAMPLE_LABEL } from './sample-history.ts';
 
@@ -90,7 +90,7 @@ async function showRoundTrip(source: Backend, destination: Backend, directory: s
   say('Export', 'the whole history to one file');
   const archive = await exportFrom(source);
   const path = join(directory, archive.fileName);
-  await download(archive.downloadUrl, path);
+  await save(archive.downloadUrl, path);
   tell('archive', relative(process.cwd(), path));
   tell('archive size', `${archive.sizeBytes} bytes`);
   tell('archive SHA-256', archive.sha256);
@@ -130,7 +130,7 @@ async function showRoundTrip(source: Backend, destination: Backend, directory: s
 
 interface Backend {
   readonly database: KilolockDatabase;
-  readonly client: GraphqlClient;
+  readonly client: Service;
   close(): Promise<void>;
 }
 
@@ -148,7 +148,7 @@ async function startBackend(server: EmbeddedServer, directory: string, name: str
   });
   return {
     database,
-    client: new GraphqlClient(`${service.url}/graphql`, token),
+    client: new Service(`${service.url}/graphql`, token, new AbortController().signal),
     async close() {
       await service.close();
       await database.close();
@@ -157,7 +157,7 @@ async function startBackend(server: EmbeddedServer, directory: string, name: str
 }
 
 async function previewOf({ client }: Backend): Promise<Manifest> {
-  const { stateArchive } = await client.run<{ stateArchive: { manifest: Manifest } | null }>(PREVIEW, {
+  const { stateArchive } = await client.ask<{ stateArchive: { manifest: Manifest } | null }>(PREVIEW, {
     name: SAMPLE_LABEL,
   });
   if (stateArchive === null) throw new Error(`There is no state ${SAMPLE_LABEL}.`);
@@ -165,17 +165,26 @@ async function previewOf({ client }: Backend): Promise<Manifest> {
 }
 
 async function exportFrom({ client }: Backend): Promise<ExportedArchive> {
-  const { exportStateArchive } = await client.run<{
+  const { exportStateArchive } = await client.ask<{
     exportStateArchive: Payload<{ archive: ExportedArchive }>;
   }>(EXPORT, { name: SAMPLE_LABEL });
   return operationOf(exportStateArchive).archive;
 }
 
+/** Saves what a download link gives, for the owner alone. */
+async function save(url: string, path: string): Promise<void> {
+  const response = await fetch(url);
+  if (!response.ok || response.body === null) {
+    throw new Error(`The download was refused with status ${response.status}.`);
+  }
+  await writeFile(path, response.body, { mode: 0o600 });
+}
+
 async function importInto({ client }: Backend, path: string, archive: ExportedArchive): Promise<Report> {
-  const { importStateArchive } = await client.run<{ importStateArchive: Payload<{ report: Report }> }>(
+  const { importStateArchive } = await client.ask<{ importStateArchive: Payload<{ report: Report }> }>(
     IMPORT,
     { expectedSha256: archive.sha256 },
-    { path, name: archive.fileName },
+    { file: sentFile(path) },
   );
   return operationOf(importStateArchive).report;
 }
