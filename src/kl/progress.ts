@@ -44,7 +44,8 @@ export class Progress implements Disposable {
       hideCursor: true,
       clearOnComplete: true,
       linewrap: false,
-      forceRedraw: true,
+      // An interruption is this program's own to handle.
+      gracefulExit: false,
       format: (_options, _params, { work }: { work: Work }) => work.line(true),
     });
     return new Progress(terminal, bars);

@@ -67,7 +67,8 @@ async function take(
   replace: boolean,
 ): Promise<VerifiedArchive> {
   using progress = await Progress.on(terminal);
-  return exportState(service, exported, { replace, signal, work: progress.begin(exported.name) });
+  // Waited for here: the progress ends with this function.
+  return await exportState(service, exported, { replace, signal, work: progress.begin(exported.name) });
 }
 
 /** Verified before the first byte is given out: nobody behind a pipe could take it back. */

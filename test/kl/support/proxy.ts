@@ -1,0 +1,110 @@
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, request, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+/** What a proxy does to one answer. */
+export interface Interference {
+  /** Which requests; every one unless told. */
+  readonly matches?: (incoming: IncomingMessage) => boolean;
+  /** How often; once unless told. */
+  times?: number;
+  /** After so many bytes of the body the connection is cut, or with `hold` nothing more comes. */
+  readonly after: number;
+  readonly how: 'cut' | 'hold' | 'flip';
+  /** Called when it happens. */
+  readonly onDone?: () => void;
+}
+
+/** Stands between `kl` and a service, and lets a test do harm to what passes. */
+export interface HarmfulProxy {
+  readonly url: string;
+  /** Every request that passed: method, path without its query, and the range asked for. */
+  readonly requests: readonly { readonly path: string; readonly range: string | undefined }[];
+  /** The service behind it. */
+  target: string;
+  interfere(interference: Interference): void;
+  /** Cuts every connection of its clients. */
+  cut(): void;
+  close(): Promise<void>;
+}
+
+/** Starts a proxy on a free port. */
+export async function startProxy(): Promise<HarmfulProxy> {
+  const requests: { path: string; range: string | undefined }[] = [];
+  const interferences: Interference[] = [];
+  const proxy = { target: '' };
+  const take = (incoming: IncomingMessage) => {
+    const found = interferences.find(({ matches }) => matches?.(incoming) ?? true);
+    if (found === undefined) return null;
+    found.times = (found.times ?? 1) - 1;
+    if (found.times === 0) interferences.splice(interferences.indexOf(found), 1);
+    return found;
+  };
+  const server: Server = createServer((incoming, outgoing) => {
+    const path = incoming.url?.split('?')[0] ?? '';
+    requests.push({ path, range: incoming.headers.range });
+    forward(proxy.target, incoming, outgoing, take(incoming));
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `http://127.0.0.1:${port}`,
+    requests,
+    get target() {
+      return proxy.target;
+    },
+    set target(url: string) {
+      proxy.target = url;
+    },
+    interfere: (interference) => void interferences.push(interference),
+    cut: () => server.closeAllConnections(),
+    async close() {
+      server.closeAllConnections();
+      server.close();
+      await once(server, 'close');
+    },
+  };
+}
+
+function forward(
+  target: string,
+  incoming: IncomingMessage,
+  outgoing: ServerResponse,
+  interference: Interference | null,
+): void {
+  const { method, url, headers } = incoming;
+  const passed = request(`${target}${url}`, { method, headers }, (answer) => {
+    outgoing.writeHead(answer.statusCode ?? 502, answer.headers);
+    let passedBytes = 0;
+    let isStopped = false;
+    answer.on('data', (chunk: Buffer) => {
+      const before = passedBytes;
+      passedBytes += chunk.length;
+      if (interference === null || passedBytes < interference.after) {
+        outgoing.write(chunk);
+        return;
+      }
+      const at = Math.max(interference.after - before, 0);
+      if (interference.how === 'flip') {
+        if (before < interference.after) chunk.writeUInt8(chunk.readUInt8(at - 1) ^ 1, at - 1);
+        outgoing.write(chunk);
+        return;
+      }
+      if (outgoing.destroyed) return;
+      isStopped = true;
+      answer.pause();
+      outgoing.write(chunk.subarray(0, at), () => {
+        if (interference.how === 'cut') outgoing.destroy();
+        interference.onDone?.();
+      });
+    });
+    answer.on('end', () => {
+      if (!isStopped) outgoing.end();
+    });
+    answer.on('error', () => outgoing.destroy());
+    outgoing.on('close', () => answer.destroy());
+  });
+  passed.on('error', () => outgoing.destroy());
+  incoming.pipe(passed);
+}
