@@ -60,7 +60,7 @@ export interface ArchiveLimits {
   maxTotalBytes: bigint;
   /** One version's raw state. */
   maxVersionBytes: number;
-  /** Each of the streamed `.ndjson` members. */
+  /** Each of the streamed `.ndjson` members: room for five million spans with addresses of two hundred characters. */
   maxMemberBytes: number;
   /** Each member that is held in memory: manifest.json, tags.json, export.json, SHA256SUMS. */
   maxMetadataBytes: number;
@@ -90,7 +90,7 @@ export const DEFAULT_ARCHIVE_LIMITS: ArchiveLimits = {
   maxArchiveBytes: BigInt(8 * GIB),
   maxTotalBytes: BigInt(64 * GIB),
   maxVersionBytes: 256 * MIB - 1,
-  maxMemberBytes: GIB,
+  maxMemberBytes: 2 * GIB,
   maxMetadataBytes: 32 * MIB,
   maxRecordBytes: 16 * MIB,
   maxVersions: 100_000,
