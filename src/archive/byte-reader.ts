@@ -1,4 +1,7 @@
-/** Pulls wanted numbers of bytes out of a stream of chunks, holding no more than one chunk. */
+/**
+ * Pulls wanted numbers of bytes out of a stream of chunks, holding no more than one chunk. What it gives is there until more is
+ * asked for.
+ */
 export class ByteReader {
   readonly #source: AsyncIterator<Uint8Array, unknown, undefined>;
   #chunk: Uint8Array = new Uint8Array(0);
@@ -23,12 +26,12 @@ export class ByteReader {
   async exactly(length: number): Promise<Uint8Array> {
     const first = (await this.some(length)) ?? new Uint8Array(0);
     if (first.length === length) return first;
-    const pieces = [first];
+    const pieces: Uint8Array[] = [Buffer.from(first)];
     let missing = length - first.length;
     while (missing > 0) {
       const piece = await this.some(missing);
       if (piece === null) break;
-      pieces.push(piece);
+      pieces.push(Buffer.from(piece));
       missing -= piece.length;
     }
     return Buffer.concat(pieces);

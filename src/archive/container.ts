@@ -1,14 +1,11 @@
 import { constants, createZstdDecompress } from 'node:zlib';
 import { ByteReader } from './byte-reader.ts';
-import { decodeThrough } from './decode-through.ts';
+import { DECODED_CHUNK_BYTES, decodeThrough } from './decode-through.ts';
 import { ArchiveError } from './errors.ts';
 import { type ArchiveLimits, EXPANSION_RATIO_GRACE_BYTES, MAX_ZSTD_WINDOW_LOG, MEMBER } from './format.ts';
 import { GZIP_MAGIC, oneGzipMember } from './gzip.ts';
 import { TAR_BLOCK } from './tar.ts';
 import { OneZstdFrame, ZSTD_MAGIC } from './zstd-frame.ts';
-
-/** Size of the pieces the decoders hand out: few round trips to the thread pool, little memory. */
-const DECODED_CHUNK_BYTES = 512 * 1024;
 
 /** The tar inside an archive file: out of one zstd frame, out of one gzip member, or as it is. */
 export class Container {
@@ -22,7 +19,7 @@ export class Container {
   }
 
   /**
-   * The tar, to be read once. What it is in is told by its first bytes, never by a name. A zstd decoder holds as much memory
+   * The tar, to be read once, each piece before the next is asked for. What it is in is told by its first bytes, never by a name. A zstd decoder holds as much memory
    * as the frame's window is long.
    *
    * @throws ArchiveError ARCHIVE_UNSUPPORTED_FORMAT for anything else, ARCHIVE_TRUNCATED or ARCHIVE_CORRUPT for a
@@ -82,7 +79,7 @@ export class Container {
       const decoder = createZstdDecompress({ params, chunkSize: DECODED_CHUNK_BYTES });
       return decodeThrough(this.#frame.passThrough(source), decoder);
     }
-    if (startsWith(head, GZIP_MAGIC)) return oneGzipMember(source, DECODED_CHUNK_BYTES);
+    if (startsWith(head, GZIP_MAGIC)) return oneGzipMember(source);
     if (Buffer.from(head).toString('latin1', 257, 262) === 'ustar') return source;
     throw refusal(head);
   }

@@ -1,7 +1,7 @@
 import { types } from 'node:util';
 import { crc32, createInflateRaw } from 'node:zlib';
 import { ByteReader } from './byte-reader.ts';
-import { decodeThrough } from './decode-through.ts';
+import { DECODED_CHUNK_BYTES, decodeThrough } from './decode-through.ts';
 import { ArchiveError } from './errors.ts';
 
 /** First three bytes of a gzip member (RFC 1952): magic, and deflate as the method. */
@@ -26,13 +26,12 @@ const UNDERSTOOD = 1 | HAS_NAME;
  */
 export async function* oneGzipMember(
   source: AsyncIterable<Uint8Array>,
-  chunkSize: number,
 ): AsyncGenerator<Uint8Array, void, void> {
   const bytes = new ByteReader(source);
   try {
     await skipHeader(bytes);
     const body = new GzipBody(bytes);
-    const inflate = createInflateRaw({ chunkSize });
+    const inflate = createInflateRaw({ chunkSize: DECODED_CHUNK_BYTES });
     let crc = 0;
     let length = 0;
     try {

@@ -73,7 +73,7 @@ export class MemberWalk {
     if (entry !== null) throw this.#misplaced(entry.name, 'the end of the archive');
   }
 
-  /** The taken member's next bytes; null when it is complete. */
+  /** The taken member's next bytes, which are there until more is asked for; null when it is complete. */
   async read(): Promise<Uint8Array | null> {
     if (this.#open === null) return null;
     const piece = await this.#tar.read();
@@ -93,7 +93,8 @@ export class MemberWalk {
   /** The whole of the taken member. */
   async readAll(): Promise<Uint8Array> {
     const pieces: Uint8Array[] = [];
-    for (let piece = await this.read(); piece !== null; piece = await this.read()) pieces.push(piece);
+    for (let piece = await this.read(); piece !== null; piece = await this.read())
+      pieces.push(Buffer.from(piece));
     return Buffer.concat(pieces);
   }
 
@@ -121,7 +122,7 @@ export class MemberWalk {
         length = 0;
         at = end + 1;
       }
-      if (at < piece.length) add(piece.subarray(at));
+      if (at < piece.length) add(Buffer.from(piece.subarray(at)));
     }
     if (length > 0) {
       throw new ArchiveError('ARCHIVE_CORRUPT', `the last line of ${name} has no newline`, { member: name });

@@ -58,7 +58,10 @@ export type ArchiveMember =
       kind: 'version';
       version: ArchivedVersion;
       byteLength: number;
-      /** The raw state; readable once, until the next member is asked for. What is not read is skipped. */
+      /**
+       * The raw state; readable once, until the next member is asked for, and each piece until the next piece is. What is not
+       * read is skipped.
+       */
       content: AsyncIterable<Uint8Array>;
     };
 
