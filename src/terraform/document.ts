@@ -15,6 +15,7 @@ import {
   DEFAULT_STATE_DOCUMENT_LIMITS,
   MAX_INDEXED_BYTES,
   MAX_REPEATED_BYTES,
+  MAX_STRING_BYTES,
   type StateDocumentLimits,
   TOO_LONG_FOR_AN_INDEX,
 } from './limits.ts';
@@ -177,6 +178,10 @@ export class StateDocument {
       for (const key of ['type', 'name', 'module'] as const) {
         const at = count === 0 ? 0 : this.#inResource(resource, RESOURCE[key]);
         if (at !== 0) this.#checkIndexed(key, at);
+      }
+      const provider = count === 0 ? 0 : this.#inResource(resource, RESOURCE.provider);
+      if (provider !== 0 && endOfString(this.bytes, provider) - provider > MAX_STRING_BYTES) {
+        throw this.#problem(provider, `"provider" has more than ${MAX_STRING_BYTES} bytes`);
       }
       const hasMode = count === 0 || this.#hasMode(resource);
       for (let row = first; row < first + count; row++) {

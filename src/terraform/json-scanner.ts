@@ -25,6 +25,13 @@ const SIMPLE_ESCAPES = new Set([...'"\\/bfnrt'].map((letter) => letter.charCodeA
 const LITERALS = ['true', 'false', 'null'].map((word) => Buffer.from(word));
 
 /**
+ * By how much jsonb's binary form of a token can be longer than its text and the comma or colon behind it: every token has an
+ * entry of 4 bytes; a number or container has a header and up to three bytes of padding besides.
+ */
+const GROWTH_A_TOKEN = 1;
+const GROWTH_WHERE_ALIGNED = 12;
+
+/**
  * A validating scanner over the bytes of one JSON document: the strict grammar of RFC 8259, and of what it
  * allows only what jsonb can store (data model, trap 3). It builds nothing; every method takes the position
  * of a token and returns the position after it, or throws {@link UnsupportedStateDocumentError}.
@@ -41,14 +48,12 @@ export class JsonScanner {
   /**
    * What was counted so far, which whoever knows a part of the document already moves on without a scan: the bytes the
    * document would gain by being spelled as others have to, see {@link expand}; how many containers were open at most;
-   * how many members one of them had at most; how many keys and values there were; and how many of these jsonb aligns:
-   * numbers, objects and arrays.
+   * how many members one of them had at most; and by how many bytes jsonb's binary form can be longer than the text.
    */
   expansion = 0;
   deepest = 0;
   widest = 0;
-  tokens = 0;
-  aligned = 0;
+  jsonbGrowth = 0;
 
   constructor(bytes: Buffer, limits: StateDocumentLimits) {
     this.#bytes = bytes;
@@ -166,7 +171,7 @@ export class JsonScanner {
 
   /** Scans the string whose opening quote is at `at`. */
   string(at: number): number {
-    this.tokens++;
+    this.jsonbGrowth += GROWTH_A_TOKEN;
     const bytes = this.#bytes;
     let p = at + 1;
     for (;;) {
@@ -217,7 +222,7 @@ export class JsonScanner {
   }
 
   #scalar(at: number): number {
-    this.tokens++;
+    this.jsonbGrowth += GROWTH_A_TOKEN;
     const c = this.#bytes[at] ?? -1;
     if (c === MINUS || isDigit(c)) return this.#number(at);
     for (const literal of LITERALS) {
@@ -229,7 +234,7 @@ export class JsonScanner {
   }
 
   #number(at: number): number {
-    this.aligned++;
+    this.jsonbGrowth += GROWTH_WHERE_ALIGNED;
     const bytes = this.#bytes;
     const integerStart = bytes[at] === MINUS ? at + 1 : at;
     let p = this.#digits(at, integerStart);
@@ -302,8 +307,7 @@ export class JsonScanner {
 
   /** Counts a container that opens at `at`. */
   #open(at: number, depth: number): void {
-    this.tokens++;
-    this.aligned++;
+    this.jsonbGrowth += GROWTH_A_TOKEN + GROWTH_WHERE_ALIGNED;
     if (depth > this.deepest) this.deepest = depth;
     if (depth > MAX_DEPTH) this.fail(at, `objects and arrays are nested more than ${MAX_DEPTH} deep`);
   }

@@ -40,7 +40,13 @@ export const MAX_DEPTH = 10_000;
  */
 export const MAX_INDEXED_BYTES = 8_388_608;
 
-/** What is wrong with a longer one, as the end of a clause. */
+/**
+ * A text that is in no index and nevertheless read as a string, as it is spelled: the provider of a resource, the version of
+ * Terraform. A few that are longer would fill the memory of a thread.
+ */
+export const MAX_STRING_BYTES = 8_388_608;
+
+/** What is wrong with one that is longer than {@link MAX_INDEXED_BYTES}, as the end of a clause. */
 export const TOO_LONG_FOR_AN_INDEX = `has more than ${MAX_INDEXED_BYTES} bytes, which no index of PostgreSQL holds`;
 
 /**

@@ -1,5 +1,4 @@
 import { UnsupportedStateDocumentError } from './errors.ts';
-import { bytesGainedInGo } from './go-json.ts';
 import {
   BACKSLASH,
   CLOSE_BRACKET,
@@ -13,7 +12,12 @@ import {
   skipWhitespace,
 } from './json-bytes.ts';
 import { JsonScanner } from './json-scanner.ts';
-import { MAX_INDEXED_BYTES, type StateDocumentLimits, TOO_LONG_FOR_AN_INDEX } from './limits.ts';
+import {
+  MAX_INDEXED_BYTES,
+  MAX_STRING_BYTES,
+  type StateDocumentLimits,
+  TOO_LONG_FOR_AN_INDEX,
+} from './limits.ts';
 import { OffsetTable } from './offset-table.ts';
 import { Predecessors } from './predecessors.ts';
 import { integerAt } from './resource-address.ts';
@@ -37,16 +41,15 @@ const ELEMENT = {
   start: 0,
   /** The bytes of its text; 0 when its rows do not follow from its text alone. */
   length: 1,
-  tokens: 2,
-  aligned: 3,
-  expansion: 4,
-  depth: 5,
-  width: 6,
-  dependencyCount: 7,
+  jsonbGrowth: 2,
+  expansion: 3,
+  depth: 4,
+  width: 5,
+  dependencyCount: 6,
   /** A hash of what names it. */
-  identity: 8,
+  identity: 7,
   /** The row of the document before that it was taken over from, plus 1; 0 when it was scanned. */
-  from: 9,
+  from: 8,
 } as const;
 /**
  * Columns of {@link StateIndex.resources}. Positions count from where the resource begins. Its instances are `count` rows
@@ -54,15 +57,15 @@ const ELEMENT = {
  */
 export const RESOURCE = {
   ...ELEMENT,
-  mode: 10,
-  type: 11,
-  name: 12,
-  provider: 13,
-  module: 14,
-  first: 15,
-  count: 16,
-  slots: 17,
-  columns: 18,
+  mode: 9,
+  type: 10,
+  name: 11,
+  provider: 12,
+  module: 13,
+  first: 14,
+  count: 15,
+  slots: 16,
+  columns: 17,
 } as const;
 /**
  * Columns of {@link StateIndex.instances}. Positions count from where the instance begins. An instance with `from` has the
@@ -70,29 +73,22 @@ export const RESOURCE = {
  */
 export const INSTANCE = {
   ...ELEMENT,
-  resource: 10,
-  indexKey: 11,
-  schemaVersion: 12,
-  attributes: 13,
-  attributesEnd: 14,
-  sensitive: 15,
-  sensitiveEnd: 16,
-  dependencies: 17,
-  dependenciesEnd: 18,
-  deposed: 19,
-  columns: 20,
+  resource: 9,
+  indexKey: 10,
+  schemaVersion: 11,
+  attributes: 12,
+  attributesEnd: 13,
+  sensitive: 14,
+  sensitiveEnd: 15,
+  dependencies: 16,
+  dependenciesEnd: 17,
+  deposed: 18,
+  columns: 19,
 } as const;
 
 /** The members that name a resource, and those that the rows of its instances show. */
 const NAMING = ['mode', 'type', 'name', 'module'] as const;
 const SHOWN = [...NAMING, 'provider'] as const;
-
-/**
- * By how much jsonb's binary form of a token can be longer than its text and the comma or colon behind it: every token has an
- * entry of 4 bytes, a number or container a header, and up to three bytes of padding.
- */
-const GROWTH_A_TOKEN = 1;
-const MORE_WHERE_ALIGNED = 12;
 
 /** Text of an instance with its resource, at the least, in states as they are. */
 const USUAL_BYTES_A_ROW = 512;
@@ -207,7 +203,7 @@ export function indexState(
 }
 
 /** What was counted before a part of the document. */
-type Count = Pick<JsonScanner, 'tokens' | 'aligned' | 'expansion' | 'deepest' | 'widest'> & {
+type Count = Pick<JsonScanner, 'jsonbGrowth' | 'expansion' | 'deepest' | 'widest'> & {
   readonly dependencies: number;
 };
 
@@ -256,7 +252,7 @@ class StateIndexer {
     const rest = skipWhitespace(bytes, end);
     if (rest < bytes.length) this.#scanner.fail(rest, `something follows the document, at byte ${rest}`);
     this.#checkVersion();
-    const { tokens, aligned, expansion, deepest, widest } = this.#scanner;
+    const { jsonbGrowth, expansion, deepest, widest } = this.#scanner;
     return {
       serial: this.#serial(),
       lineage: this.#lineage(),
@@ -268,7 +264,7 @@ class StateIndexer {
       earlierDependencies: this.#earlierDependencies,
       depth: deepest,
       width: widest,
-      jsonbBytes: bytes.length + GROWTH_A_TOKEN * tokens + MORE_WHERE_ALIGNED * aligned + expansion,
+      jsonbBytes: bytes.length + jsonbGrowth + expansion,
     };
   }
 
@@ -598,10 +594,10 @@ class StateIndexer {
   }
 
   #beginElement(): Count {
-    const { tokens, aligned, expansion, deepest, widest } = this.#scanner;
+    const { jsonbGrowth, expansion, deepest, widest } = this.#scanner;
     this.#scanner.deepest = 0;
     this.#scanner.widest = 0;
-    return { tokens, aligned, expansion, deepest, widest, dependencies: this.#dependencies };
+    return { jsonbGrowth, expansion, deepest, widest, dependencies: this.#dependencies };
   }
 
   /** @param length 0: the element cannot be taken over. */
@@ -609,8 +605,7 @@ class StateIndexer {
     const scanner = this.#scanner;
     table.set(row, ELEMENT.from, 0);
     table.set(row, ELEMENT.length, length);
-    table.set(row, ELEMENT.tokens, scanner.tokens - before.tokens);
-    table.set(row, ELEMENT.aligned, scanner.aligned - before.aligned);
+    table.set(row, ELEMENT.jsonbGrowth, scanner.jsonbGrowth - before.jsonbGrowth);
     table.set(row, ELEMENT.expansion, scanner.expansion - before.expansion);
     table.set(row, ELEMENT.depth, scanner.deepest);
     table.set(row, ELEMENT.width, scanner.widest);
@@ -642,8 +637,7 @@ class StateIndexer {
   /** Counts an element that was taken over as if it had been scanned at `at`, and returns the position after it. */
   #countElement(former: OffsetTable, row: number, at: number): number {
     const scanner = this.#scanner;
-    scanner.tokens += former.get(row, ELEMENT.tokens);
-    scanner.aligned += former.get(row, ELEMENT.aligned);
+    scanner.jsonbGrowth += former.get(row, ELEMENT.jsonbGrowth);
     scanner.expansion += former.get(row, ELEMENT.expansion);
     scanner.deepest = Math.max(scanner.deepest, former.get(row, ELEMENT.depth));
     scanner.widest = Math.max(scanner.widest, former.get(row, ELEMENT.width));
@@ -715,9 +709,7 @@ class StateIndexer {
       return this.#scanner.value(at, 6);
     }
     this.#expect(at, QUOTE, 'a dependency must be a string');
-    const end = this.#scanner.string(at);
-    this.#scanner.expand(at, bytesGainedInGo(this.#bytes, at, end), 'its dependencies are spelled as in Go');
-    return end;
+    return this.#scanner.string(at);
   }
 
   #checkVersion(): void {
@@ -753,7 +745,11 @@ class StateIndexer {
   /** A string of the document itself; null when it is absent or JSON null. */
   #rootString(key: string): string | null {
     const at = this.#root.get(key);
-    return at === undefined ? null : decodeString(this.#bytes, at, endOfString(this.#bytes, at));
+    if (at === undefined) return null;
+    const end = endOfString(this.#bytes, at);
+    if (end - at > MAX_STRING_BYTES)
+      this.#scanner.fail(at, `"${key}" has more than ${MAX_STRING_BYTES} bytes`);
+    return decodeString(this.#bytes, at, end);
   }
 
   /** Whether a list of the structure is null or has no element: either makes Go begin with new elements. */

@@ -1,6 +1,5 @@
 import { ContainerIndex } from './container-index.ts';
 import { endIfConforming, readCtyType } from './cty-type.ts';
-import { goJson } from './go-json.ts';
 import {
   BACKSLASH,
   CLOSE_BRACE,
@@ -307,7 +306,12 @@ function endOfCharacter(json: Buffer, at: number): number {
   return at + (c < 0x80 ? 1 : c < 0xe0 ? 2 : c < 0xf0 ? 3 : 4);
 }
 
-/** A character as Go writes it inside a string. */
+/** A character as Go's `encoding/json` writes it inside a string. */
 function spelled(character: string): Buffer {
-  return Buffer.from(goJson(character).slice(1, -1));
+  const code = character.charCodeAt(0);
+  // JSON.stringify spells everything else as Go does since 1.22.
+  const isEscaped = '<>&\u2028\u2029'.includes(character);
+  return Buffer.from(
+    isEscaped ? `\\u${code.toString(16).padStart(4, '0')}` : JSON.stringify(character).slice(1, -1),
+  );
 }

@@ -371,16 +371,6 @@ describe('limits', () => {
     expect(() => readStateDocument(Buffer.from(text), { ...limits, maxBytes: 20_000 })).not.toThrow();
   });
 
-  test('of size count dependencies as Go spells them, which are kept in that spelling', () => {
-    const text = stateText(`{"dependencies": ["${'<'.repeat(100)}", "\u2028", "\u201c"]}`);
-    const gained = 100 * 5 + 3;
-    const maxBytes = Buffer.byteLength(text) + gained;
-    expect(() => readStateDocument(Buffer.from(text), { ...limits, maxBytes })).not.toThrow();
-    const error = refusal(text, { ...limits, maxBytes: maxBytes - 1 });
-    expect(error.path).toBe('$.resources[0].instances[0].dependencies[1]');
-    expect(error.reason).toContain('as in Go');
-  });
-
   test.each([
     [
       'an index key',
@@ -397,6 +387,20 @@ describe('limits', () => {
     const error = refusal(documentOf(8_388_609));
     if (path !== null) expect(error.path).toBe(path);
     expect(error.reason).toContain('which no index of PostgreSQL holds');
+  });
+
+  test.each([
+    ['a provider', '$.resources[0].provider', (text: string) => resourceWith(`"provider": ${text}`)],
+    [
+      'a version of Terraform',
+      '$.terraform_version',
+      (text: string) => `{"version": 4, "serial": 1, "terraform_version": ${text}}`,
+    ],
+    ['a lineage', '$.lineage', (text: string) => `{"version": 4, "serial": 1, "lineage": ${text}}`],
+  ])('of %s keep it from filling memory as a string', (_what, path, documentWith) => {
+    const error = refusal(documentWith(`"${'k'.repeat(8_388_607)}"`));
+    expect(error.path).toBe(path);
+    expect(error.reason).toContain('has more than 8388608 bytes');
   });
 
   test('of what the rows of instances repeat count what their resource says, once for each but the first', () => {
