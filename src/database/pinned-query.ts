@@ -51,6 +51,8 @@ class PinnedQuery extends pg.Query {
     }
     this.name = this.#parse(connection, this.text);
     super.prepare(connection);
+    // pg would keep the text of every statement that has a name when PostgreSQL answers, for as long as the connection is open.
+    this.name = '';
   }
 
   #parse(connection: pg.Connection, text: string): string {

@@ -103,6 +103,9 @@ describe('a statement that reads', () => {
       await sql`select ${sql.lit(index)}::int as value`.execute(database.for('read'));
     }
     expect((await prepared()).length).toBe(32);
+    const client = await database.pool.connect();
+    expect(client).toHaveProperty('connection.parsedStatements', {});
+    client.release();
     expect(await add(1, 2)).toBe(3);
   });
 });
