@@ -36,6 +36,14 @@ export function readBy(reader: Reader) {
   return <Record>(record: Record): Read<Record> => ({ record, reader });
 }
 
+/** The record that a reader finds, with the reader; null when there is no such record, or no reader. */
+export async function readOne<Record>(
+  reader: Reader | null,
+  find: (loaders: Reader['loaders']) => Promise<Record | null>,
+): Promise<Read<Record> | null> {
+  return reader && readOrNull(reader, await find(reader.loaders));
+}
+
 /** A record with its reader, when there is one. */
 export function readOrNull<Record>(reader: Reader, record: Record | null): Read<Record> | null {
   return record === null ? null : { record, reader };

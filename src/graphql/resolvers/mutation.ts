@@ -21,7 +21,7 @@ import {
 import type { ConflictPolicy } from '../../restore/placement.ts';
 import type { GraphqlContext } from '../context.ts';
 import { forgetReads } from '../loaders.ts';
-import { type OperationParent, readOrNull } from '../parents.ts';
+import { type OperationParent, readOne, readOrNull } from '../parents.ts';
 import type { Reader } from '../reader.ts';
 import type {
   ImportStateArchiveInput,
@@ -62,7 +62,7 @@ export const Mutation: MutationResolvers = {
     });
     if (reader !== null) forgetReads(reader.loaders);
     return {
-      operation: reader && readOrNull(reader, await reader.loaders.operationById.load(input.id)),
+      operation: await readOne(reader, ({ operationById }) => operationById.load(input.id)),
       userErrors: 'refusal' in outcome ? [outcome.refusal] : [],
     };
   },

@@ -3,15 +3,13 @@ import { listStates } from '../../history/states.ts';
 import { searchOperations } from '../../operations/operation-records.ts';
 import { connectionOf, keyOfCursor, pageLimit } from '../connection.ts';
 import { positionOf, readPosition } from '../operation-position.ts';
-import { readBy, readOrNull } from '../parents.ts';
+import { readBy, readOne } from '../parents.ts';
 import { requirePermission } from '../reader.ts';
 import type { QueryResolvers } from '../schema-types.ts';
 
 export const Query: QueryResolvers = {
   async stateArchive(_root, { name, scope }, { reader: open }) {
-    const reader = await open(scope);
-    if (reader === null) return null;
-    return readOrNull(reader, await reader.loaders.stateByLabel.load(name));
+    return readOne(await open(scope), ({ stateByLabel }) => stateByLabel.load(name));
   },
 
   async stateArchives(_root, { scope, filter, ...page }, { reader: open }) {
@@ -27,8 +25,7 @@ export const Query: QueryResolvers = {
   },
 
   async stateArchiveOperation(_root, { id, scope }, { reader: open }) {
-    const reader = await open(scope);
-    return reader === null ? null : readOrNull(reader, await reader.loaders.operationById.load(id));
+    return readOne(await open(scope), ({ operationById }) => operationById.load(id));
   },
 
   async stateArchiveOperations(_root, { scope, filter, ...page }, { reader: open }) {

@@ -2,7 +2,7 @@ import { parseInt64 } from '../../base/int64.ts';
 import { downloadUrl } from '../../operations/downloads.ts';
 import { listVersionMapping } from '../../operations/operation-records.ts';
 import { connectionOf, keyOfCursor, pageLimit } from '../connection.ts';
-import { readOrNull } from '../parents.ts';
+import { readOne } from '../parents.ts';
 import { requirePermission } from '../reader.ts';
 import type {
   StateArchiveFileResolvers,
@@ -12,8 +12,9 @@ import type {
 
 export const StateArchiveOperation: StateArchiveOperationResolvers = {
   async __resolveReference({ id }, { reader: open }) {
-    const reader = typeof id === 'string' ? await open(null) : null;
-    return reader === null ? null : readOrNull(reader, await reader.loaders.operationById.load(String(id)));
+    return typeof id === 'string'
+      ? readOne(await open(null), ({ operationById }) => operationById.load(id))
+      : null;
   },
 
   id: ({ record }) => record.id,
@@ -32,12 +33,10 @@ export const StateArchiveOperation: StateArchiveOperationResolvers = {
   expiresAt: ({ record }) => record.expiresAt,
   report: ({ record }) => record.report,
   error: ({ record }) => record.error,
-  stateArchive: async ({ record, reader }) =>
-    record.stateId === null ? null : readOrNull(reader, await reader.loaders.stateById.load(record.stateId)),
-  replaced: async ({ record, reader }) =>
-    record.replacedOperationId === null
-      ? null
-      : readOrNull(reader, await reader.loaders.operationById.load(record.replacedOperationId)),
+  stateArchive: ({ record: { stateId }, reader }) =>
+    stateId === null ? null : readOne(reader, ({ stateById }) => stateById.load(stateId)),
+  replaced: ({ record: { replacedOperationId: id }, reader }) =>
+    id === null ? null : readOne(reader, ({ operationById }) => operationById.load(id)),
   archive: ({ record, reader }) =>
     record.archive === null ? null : { record, reader, archive: record.archive },
 

@@ -3,8 +3,7 @@ import { parseInt64 } from '../../base/int64.ts';
 import { badUserInput, connectionOf, keyOfCursor, pageLimit } from '../connection.ts';
 import type { GraphqlContext } from '../context.ts';
 import { positionOf, readPosition } from '../operation-position.ts';
-import { readBy, readOrNull, type StateArchiveParent } from '../parents.ts';
-import type { Reader } from '../reader.ts';
+import { readBy, readOne, type StateArchiveParent } from '../parents.ts';
 import type {
   StateArchiveResolvers,
   StateArchiveStatusResolvers,
@@ -51,7 +50,7 @@ export const StateArchive: StateArchiveResolvers = {
     const serial =
       given ?? (await loaders.tags.load(record.id)).find((each) => each.tag === tag)?.serial ?? null;
     if (serial === null) return null;
-    return readOrNull(reader, await loaders.versionBySerial.load({ stateId: record.id, serial }));
+    return readOne(reader, ({ versionBySerial }) => versionBySerial.load({ stateId: record.id, serial }));
   },
 
   tags: ({ record, reader }) => reader.loaders.tags.load(record.id),
@@ -70,32 +69,25 @@ async function resolveState(
   { reader: open }: GraphqlContext,
 ): Promise<StateArchiveParent | null> {
   const { id, workspaceId, environmentId, name } = reference;
-  if (typeof id === 'string') return findState(await open(null), id);
+  if (typeof id === 'string') return readOne(await open(null), ({ stateById }) => stateById.load(id));
   if (typeof workspaceId !== 'string' || typeof environmentId !== 'string' || typeof name !== 'string')
     return null;
-  const reader = await open({ workspaceId, environmentId });
-  if (reader === null) return null;
-  return readOrNull(reader, await reader.loaders.stateByLabel.load(name));
-}
-
-async function findState(reader: Reader | null, id: string): Promise<StateArchiveParent | null> {
-  return reader === null ? null : readOrNull(reader, await reader.loaders.stateById.load(id));
+  return readOne(await open({ workspaceId, environmentId }), ({ stateByLabel }) => stateByLabel.load(name));
 }
 
 export const State: StateResolvers = {
   // The state belongs to another subgraph: what it asks for is only whether there is an archive view of it.
   __resolveReference: async ({ id }) => (typeof id === 'string' ? { id } : null),
-  archive: async ({ id }, _arguments, { reader: open }) => findState(await open(null), id),
+  archive: async ({ id }, _arguments, { reader: open }) =>
+    readOne(await open(null), ({ stateById }) => stateById.load(id)),
 };
 
 export const StateArchiveStatus: StateArchiveStatusResolvers = {
   exportable: ({ record }) => record.currentVersionId !== null,
   lockedBy: ({ record, reader }) => reader.loaders.lockHolder.load(record.id),
   versionCount: ({ record, reader }) => reader.loaders.versionCount.load(record.id),
-  lastExport: async ({ record, reader }) =>
-    readOrNull(reader, await reader.loaders.lastExport.load(record.id)),
-  lastImport: async ({ record, reader }) =>
-    readOrNull(reader, await reader.loaders.lastImport.load(record.id)),
+  lastExport: ({ record, reader }) => readOne(reader, ({ lastExport }) => lastExport.load(record.id)),
+  lastImport: ({ record, reader }) => readOne(reader, ({ lastImport }) => lastImport.load(record.id)),
 };
 
 export const StateArchiveTag: StateArchiveTagResolvers = {
