@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from '@jest/globals';
 
@@ -7,8 +8,15 @@ interface Locked {
   readonly integrity?: string;
   readonly bin?: Readonly<Record<string, string>>;
   readonly hasInstallScript?: true;
+  readonly engines?: { readonly node?: string };
 }
 
+/** What there is no release of for the Node.js that may install it: all of it runs on the one that the project brings. */
+const NEED_OUR_NODE = ['@apollo/subgraph', 'commander', 'kysely', 'pg-boss'];
+
+const { satisfies }: { satisfies(version: string, range: string): boolean } = createRequire(import.meta.url)(
+  'semver',
+);
 const read = (name: string) => JSON.parse(readFileSync(new URL(`../${name}`, import.meta.url), 'utf8'));
 const manifest = read('package.json');
 const locked: Readonly<Record<string, Locked>> = read('package-lock.json').packages;
@@ -31,6 +39,17 @@ test('the Node.js that runs everything comes out of the lockfile, with a digest,
     expect(hasInstallScript).toBeUndefined();
   }
 });
+
+test.each(['20.20.0', '24.21.0'])(
+  'npm warns of four packages at most when Node.js %s installs',
+  (version) => {
+    const refused = Object.entries(locked).filter(
+      ([, { engines }]) => !satisfies(version, engines?.node ?? '*'),
+    );
+    const names = refused.map(([path]) => path.replace('node_modules/', ''));
+    expect(names.sort()).toEqual(version.startsWith('24') ? [] : NEED_OUR_NODE);
+  },
+);
 
 test('the tests run on that Node.js', () => {
   expect(process.execPath).toContain(fileURLToPath(new URL('../node_modules/node-', import.meta.url)));

@@ -1,5 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { BenchDatabase } from '../databases.ts';
 import type { Group } from '../group.ts';
@@ -122,8 +124,9 @@ interface Postgraphile {
 }
 
 async function startPostgraphile({ connectionString }: BenchDatabase): Promise<Postgraphile> {
-  const file = fileURLToPath(new URL('../postgraphile/server.mjs', import.meta.url));
-  const child = spawn(process.execPath, [file], {
+  const directory = fileURLToPath(new URL('../postgraphile/', import.meta.url));
+  await installPostgraphile(directory);
+  const child = spawn(process.execPath, [join(directory, 'server.mjs')], {
     env: { PATH: process.env.PATH, NODE_ENV: 'production', DATABASE_URL: connectionString },
     stdio: ['ignore', 'pipe', 'inherit'],
   });
@@ -143,4 +146,15 @@ async function startPostgraphile({ connectionString }: BenchDatabase): Promise<P
       await ended;
     },
   };
+}
+
+/** Brings PostGraphile the first time it is wanted: a package of its own, so that nobody else has to install it. */
+async function installPostgraphile(directory: string): Promise<void> {
+  if (existsSync(join(directory, 'node_modules'))) return;
+  const npm = spawn('npm', ['ci', '--no-audit', '--no-fund', '--loglevel=error'], {
+    cwd: directory,
+    stdio: ['ignore', 'ignore', 'inherit'],
+  });
+  const [code] = await once(npm, 'close');
+  if (code !== 0) throw new Error(`PostGraphile cannot be installed: npm ci ended with ${code}.`);
 }

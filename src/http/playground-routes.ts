@@ -1,108 +1,120 @@
-import { createHash } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
+import { readdirSync, readFileSync } from 'node:fs';
+import { extname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { getDistDirectory } from 'altair-static';
 import type { FastifyInstance } from 'fastify';
-import { type RuruClientConfig, ruruHTML } from 'ruru/server';
-import { getStaticFile } from 'ruru/static';
 import { HttpError } from './http-error.ts';
+import { preparePlaygroundPage, readJobs } from './playground-page.ts';
 import { refuseOtherMethods } from './route-methods.ts';
 
-const STATIC_PATH = '/playground/static/';
+const PREFIX = '/playground/';
 
-const DEFAULT_QUERY = `# Put your token into "Headers" below:
-#   { "authorization": "Bearer …" }
-# Ctrl+Enter runs, Ctrl+Space completes.
+/** The media types of the files that are served. What has none of them is not served: so is the page of a sandbox. */
+const MEDIA_TYPES: Readonly<Record<string, string>> = {
+  '.js': 'text/javascript; charset=utf-8',
+  '.mjs': 'text/javascript; charset=utf-8',
+  '.css': 'text/css; charset=utf-8',
+  '.json': 'application/json; charset=utf-8',
+  '.svg': 'image/svg+xml',
+  '.png': 'image/png',
+  '.woff': 'font/woff',
+  '.woff2': 'font/woff2',
+};
 
-query States {
-  stateArchives(first: 20) {
-    nodes {
-      name
-      lineage
-      lifecycleStatus
-      status {
-        versionCount
-        exportable
-        lastExport { status finishedAt }
-      }
-    }
-  }
+/** A file as it is sent, read when it is first asked for. */
+interface StaticFile {
+  readonly bytes: Buffer;
+  readonly etag: string;
 }
-`;
 
-/** `GET /playground`: the support playground, served whole from the installed package; nothing comes from elsewhere. */
+/**
+ * `GET /playground`: the support playground, which is Altair with a bar above it. All of it comes from this server, out of
+ * the installed packages and `playground/`, and its policy lets nothing come from, or go, elsewhere.
+ */
 export function addPlaygroundRoutes(server: FastifyInstance): void {
-  const page = playgroundPage();
-  const policy = contentSecurityPolicy(page);
+  const renderPage = preparePlaygroundPage();
   server.route({
     method: ['GET', 'HEAD'],
     url: '/playground',
     async handler(_request, reply) {
+      const nonce = randomBytes(16).toString('base64');
       return reply
         .headers({
-          'content-security-policy': policy,
+          'content-security-policy': contentSecurityPolicy(nonce),
           'x-frame-options': 'DENY',
           'referrer-policy': 'no-referrer',
-          'cache-control': 'no-cache',
         })
         .type('text/html; charset=utf-8')
-        .send(page);
+        .send(renderPage(nonce));
     },
   });
+
+  const jobs = readJobs();
+  server.route({
+    method: ['GET', 'HEAD'],
+    url: `${PREFIX}jobs.json`,
+    handler: async () => jobs,
+  });
+
+  const paths = servedFiles();
+  const read = new Map<string, StaticFile>();
   server.route<{ Params: { '*': string } }>({
     method: ['GET', 'HEAD'],
-    url: `${STATIC_PATH}*`,
+    url: `${PREFIX}*`,
     async handler(request, reply) {
-      const file = await getStaticFile({
-        staticPath: STATIC_PATH,
-        urlPath: `${STATIC_PATH}${request.params['*']}`,
-        acceptEncoding: request.headers['accept-encoding'],
-        disallowDevAssets: true,
-      });
-      if (file === null) throw new HttpError(404, 'NOT_FOUND', 'The playground has no such file.');
-      reply.headers({ ...file.headers, vary: 'accept-encoding', 'cache-control': 'no-cache' });
-      if (request.headers['if-none-match'] === file.headers.etag) {
-        return reply.removeHeader('content-length').code(304).send();
-      }
-      return reply.send(file.content);
+      const name = request.params['*'];
+      const path = paths.get(name);
+      const mediaType = MEDIA_TYPES[extname(name)];
+      if (path === undefined || mediaType === undefined)
+        throw new HttpError(404, 'NOT_FOUND', 'The playground has no such file.');
+      const file = read.get(name) ?? readStaticFile(path);
+      read.set(name, file);
+      reply.headers({ etag: file.etag, 'cache-control': 'no-cache' });
+      if (request.headers['if-none-match'] === file.etag) return reply.code(304).send();
+      return reply.type(mediaType).send(file.bytes);
     },
   });
-  for (const url of ['/playground', `${STATIC_PATH}*`]) refuseOtherMethods(server, url, ['GET', 'HEAD']);
+  for (const url of ['/playground', `${PREFIX}jobs.json`, `${PREFIX}*`])
+    refuseOtherMethods(server, url, ['GET', 'HEAD']);
 }
 
-function playgroundPage(): string {
-  return ruruHTML({
-    endpoint: '/graphql',
-    staticPath: STATIC_PATH,
-    clientConfig: {
-      isHeadersEditorEnabled: true,
-      // Headers hold tokens, which are not to be kept in the browser: neither on request, nor in the history, which
-      // keeps the headers of every query. Zero would mean a history without end.
-      showPersistHeadersSettings: false,
-      maxHistoryLength: -1,
-      defaultQuery: DEFAULT_QUERY,
-      // Not empty, so that the pane is open.
-      defaultHeaders: '{}',
-      debugTools: [],
-      // Ruru's types take every setting for required, because they build on React's types, which are not installed.
-    } as Partial<RuruClientConfig> as RuruClientConfig,
-    // The icon is empty, so that browsers do not ask for /favicon.ico.
-    htmlParts: { titleTag: '<title>State archives</title><link rel="icon" href="data:,">' },
-  });
+/** Where each file is, by its address below `/playground/`. No other path is ever opened. */
+function servedFiles(): ReadonlyMap<string, string> {
+  const own = fileURLToPath(new URL('./playground/', import.meta.url));
+  const memory = fileURLToPath(new URL('../../', import.meta.resolve('fake-indexeddb')));
+  const directories = [
+    ['static', getDistDirectory()],
+    ['memory/auto', join(memory, 'auto')],
+    ['memory/build/esm', join(memory, 'build/esm')],
+  ] as const;
+  const files = new Map(['session.js', 'start.js', 'page.css'].map((name) => [name, join(own, name)]));
+  for (const [prefix, directory] of directories) {
+    for (const entry of readdirSync(directory, { recursive: true, encoding: 'utf8' })) {
+      // Altair would run scripts in this frame. Without it none is run: the policy allows no other frame.
+      if (entry.startsWith('iframe-sandbox')) continue;
+      files.set(`${prefix}/${entry.replaceAll('\\', '/')}`, join(directory, entry));
+    }
+  }
+  return files;
 }
 
-/** Allows this server, and of inline scripts those of the page alone, by their digests. */
-function contentSecurityPolicy(page: string): string {
-  const inlineScripts = [...page.matchAll(/<script(?:\s+type="module")?>(.*?)<\/script>/gs)].map(
-    ([, text = '']) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`,
-  );
+function readStaticFile(path: string): StaticFile {
+  const bytes = readFileSync(path);
+  return { bytes, etag: `"${createHash('sha256').update(bytes).digest('base64url')}"` };
+}
+
+/** Scripts come from this server's files alone; what Altair puts into the page as a style carries the nonce. */
+function contentSecurityPolicy(nonce: string): string {
   return [
-    "default-src 'self'",
-    `script-src 'self' ${inlineScripts.join(' ')}`,
-    // The editor writes style elements and attributes as it goes.
-    "style-src 'self' 'unsafe-inline'",
+    "default-src 'none'",
+    "script-src 'self'",
+    `style-src 'self' 'nonce-${nonce}'`,
+    "connect-src 'self'",
     "img-src 'self' data:",
-    "font-src 'self' data:",
+    "font-src 'self'",
     "worker-src 'self'",
-    "object-src 'none'",
-    "base-uri 'none'",
+    "base-uri 'self'",
     "form-action 'none'",
     "frame-ancestors 'none'",
   ].join('; ');

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { gzipSync, zstdCompressSync, zstdDecompressSync } from 'node:zlib';
-import { extract, type Header, pack } from 'tar-stream';
+import { extract, type Headers, pack } from 'tar-stream';
 import { type ArchiveLimits, DEFAULT_ARCHIVE_LIMITS, MEMBER } from '../../../src/archive/format.ts';
 import { readArchive, type VerifiedArchive } from '../../../src/archive/reader.ts';
 import { each } from './build-archive.ts';
@@ -10,7 +10,7 @@ export interface HandmadeMember {
   name: string;
   data: Buffer;
   /** Further fields of the tar header. */
-  header?: Partial<Header>;
+  header?: Partial<Headers> & { readonly pax?: Readonly<Record<string, string>> };
 }
 
 /** The tar inside an archive. */

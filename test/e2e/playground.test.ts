@@ -1,0 +1,190 @@
+import { createHash } from 'node:crypto';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { type BrowserContext, chromium, type Page } from 'playwright-core';
+import { loadSampleHistory } from '../../src/development/sample-history.ts';
+import { findBrowser, HOW_TO_GET_A_BROWSER } from '../support/browser.ts';
+import { startTestService, type TestService } from '../support/service.ts';
+
+/** What each job looked like, for people to look at. */
+const PICTURES = fileURLToPath(new URL('../../coverage/playground/', import.meta.url));
+const VIEWPORT = { width: 1440, height: 900 };
+
+const browser = findBrowser();
+const suite = browser === undefined ? describe.skip : describe;
+const title = 'the playground, in a browser';
+
+suite(browser === undefined ? `${title} (${HOW_TO_GET_A_BROWSER})` : title, () => {
+  let service: TestService;
+  let directory: string;
+  let context: BrowserContext;
+  let elsewhere: string[];
+
+  beforeAll(async () => {
+    directory = await mkdtemp(join(tmpdir(), 'state-archive-playground-'));
+    service = await startTestService({ PLAYGROUND: 'true' });
+    await loadSampleHistory(service.database);
+    context = await chromium.launchPersistentContext(join(directory, 'profile'), {
+      ...(browser !== undefined && { executablePath: browser }),
+      // The sandbox of Chromium does not start as root, where CI runs; nothing of a stranger's is opened here.
+      args: ['--no-sandbox'],
+      viewport: VIEWPORT,
+    });
+    context.setDefaultTimeout(300_000);
+    elsewhere = [];
+    context.on('request', (request) => {
+      if (!/^(data|blob):/.test(request.url()) && new URL(request.url()).origin !== service.url)
+        elsewhere.push(request.url());
+    });
+  });
+  afterAll(async () => {
+    await context.close();
+    await service.stop();
+    await rm(directory, { recursive: true });
+  });
+
+  /** The playground as it is when it has just been opened, with a token in its place. */
+  async function open(): Promise<Page> {
+    const page = await context.newPage();
+    await page.goto(`${service.url}/playground`);
+    await page.getByText('Who did what').first().waitFor();
+    await page.getByLabel('Token').fill(await service.token());
+    return page;
+  }
+
+  /** Turns to a tab, sends what is in it, and waits for the answer and for its picture. */
+  async function send(page: Page, tab: string, edit?: (page: Page) => Promise<void>) {
+    await page.locator('.window-switcher__item', { hasText: tab }).click();
+    const shown = page.locator('app-window:visible');
+    await edit?.(page);
+    const answered = page.waitForResponse(
+      (response) =>
+        !response.request().postData()?.includes('IntrospectionQuery') && response.url().endsWith('/graphql'),
+    );
+    await shown.getByRole('button', { name: 'Send Request' }).click();
+    const answer = await (await answered).json();
+    await shown.locator('app-query-result').getByText('"data"').waitFor();
+    return answer;
+  }
+
+  /** As a person does: a word of the document is marked, and another typed over it. */
+  async function overwrite(page: Page, word: string, other: string): Promise<void> {
+    const editor = page.locator('app-window:visible app-query-editor');
+    await editor.getByText(word, { exact: true }).dblclick();
+    await page.keyboard.type(other);
+  }
+
+  const allowSharedLineage = (page: Page) => overwrite(page, 'false', 'true');
+
+  const picture = (page: Page, name: string) => page.screenshot({ path: join(PICTURES, `${name}.png`) });
+
+  test('every job of support is done in its tab, down to the file that is downloaded and restored', async () => {
+    const page = await open();
+
+    const found = await send(page, 'Find a state');
+    expect(found.data.stateArchives.nodes).toMatchObject([
+      { name: 'demo/network', status: { versionCount: 10 } },
+    ]);
+    await picture(page, '1-find');
+
+    const preview = await send(page, 'Preview history');
+    const { historyDigest } = preview.data.stateArchive.manifest;
+    expect(preview.data.stateArchive).toMatchObject({ versions: { totalCount: 10 }, tags: [{}, {}] });
+    await picture(page, '2-preview');
+
+    const exported = await send(page, 'Export, download');
+    const { archive } = exported.data.exportStateArchive.operation;
+    expect(archive).toMatchObject({ historyDigest });
+    await picture(page, '3-export');
+    const downloading = page.waitForEvent('download');
+    await page.getByRole('link', { name: `Download ${archive.fileName}` }).click();
+    const file = join(directory, archive.fileName);
+    await (await downloading).saveAs(file);
+    expect(sha256(await readFile(file))).toBe(archive.sha256);
+
+    await page.locator('.window-switcher__item', { hasText: 'Dry-run import' }).click();
+    await page.locator('app-window:visible').getByRole('button', { name: 'Send Request' }).click();
+    await page.getByText('Choose the archive to import in the bar above').waitFor();
+    await page.getByLabel('Archive to import').setInputFiles(file);
+    const refused = await send(page, 'Dry-run import');
+    expect(refused.data.importStateArchive.userErrors).toMatchObject([{ code: 'LINEAGE_IN_USE' }]);
+    const dryRun = await send(page, 'Dry-run import', allowSharedLineage);
+    expect(dryRun.data.importStateArchive).toMatchObject({
+      operation: {
+        status: 'SUCCEEDED',
+        report: { versionCount: 10, historyDigest },
+      },
+      userErrors: [],
+    });
+    await picture(page, '4-dry-run');
+
+    const restored = await send(page, 'Import as', allowSharedLineage);
+    expect(restored.data.importStateArchive.operation).toMatchObject({
+      status: 'SUCCEEDED',
+      stateArchive: { name: 'demo/restored', manifest: { historyDigest } },
+    });
+    await picture(page, '5-import');
+
+    const watched = await send(page, 'Watch operations');
+    expect(watched.data.stateArchiveOperations.nodes).toMatchObject([
+      { kind: 'IMPORT', name: 'demo/restored', status: 'SUCCEEDED', progress: { versionsDone: 10 } },
+      { kind: 'IMPORT', status: 'SUCCEEDED' },
+      { kind: 'EXPORT', name: 'demo/network', status: 'SUCCEEDED' },
+    ]);
+    await picture(page, '6-watch');
+
+    const who = await send(page, 'Who did what');
+    expect(who.data.stateArchiveOperations.nodes[0]).toMatchObject({ actor: 'alice@test', kind: 'IMPORT' });
+    expect(who.data.stateArchive.versions.nodes[0]).toMatchObject({ createdBy: 'alice@example.com' });
+    await picture(page, '7-who-did-what');
+
+    await expectHidden(page, /donat|sponsor|account|log in|sign in/i);
+    expect(elsewhere).toEqual([]);
+    await page.close();
+  });
+
+  test('a token is gone with a reload unless it is asked to stay, and nothing else of a session is kept', async () => {
+    const page = await open();
+    const token = await page.getByLabel('Token').inputValue();
+    await send(page, 'Export, download');
+    expect(await keptBy(page)).toEqual({ databases: [], local: 0, session: 0, cookies: '' });
+
+    await page.reload();
+    expect(await page.getByLabel('Token').inputValue()).toBe('');
+    await page.getByLabel('Token').fill(`Bearer ${token}`);
+    await page.getByLabel('keep for this tab').check();
+    await page.reload();
+    expect(await page.getByLabel('Token').inputValue()).toBe(token);
+    expect(await keptBy(page)).toEqual({ databases: [], local: 0, session: 1, cookies: '' });
+
+    await page.getByLabel('keep for this tab').uncheck();
+    expect(await keptBy(page)).toEqual({ databases: [], local: 0, session: 0, cookies: '' });
+    expect(elsewhere).toEqual([]);
+    await page.close();
+  });
+});
+
+async function expectHidden(page: Page, words: RegExp): Promise<void> {
+  expect(await page.getByText(words).filter({ visible: true }).allTextContents()).toEqual([]);
+}
+
+const sha256 = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest('hex');
+
+/** What the browser itself has stored for the page: a frame has stores that the page has not replaced. */
+function keptBy(page: Page): Promise<unknown> {
+  return page.evaluate(`(async () => {
+    const frame = document.body.appendChild(document.createElement('iframe'));
+    const { indexedDB, localStorage, sessionStorage } = frame.contentWindow;
+    const kept = {
+      databases: await indexedDB.databases(),
+      local: localStorage.length,
+      session: sessionStorage.length,
+      cookies: document.cookie,
+    };
+    frame.remove();
+    return kept;
+  })()`);
+}
