@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
-import { buildSubgraphSchema } from '@apollo/subgraph';
-import { type GraphQLSchema, parse } from 'graphql';
+import { buildSubgraphSchema, type GraphQLResolverMap } from '@apollo/subgraph';
+import { type DocumentNode, type GraphQLSchema, parse } from 'graphql';
 import { enforceAuthorization } from '../auth/directives.ts';
 import { PUBLIC_COORDINATES } from '../auth/public-coordinates.ts';
 import { assertResolversMatchSchema } from '../auth/resolver-map.ts';
@@ -42,8 +42,23 @@ const resolvers: Resolvers = {
  */
 export function createSchema(options: { readonly gatewayProofRequired: boolean }): GraphQLSchema {
   const typeDefs = parse(readFileSync(SCHEMA_FILE, 'utf8'));
-  const schema = buildSubgraphSchema([{ typeDefs, resolvers: { ...resolvers } }]);
+  return createSubgraph(typeDefs, { ...resolvers }, { publicCoordinates: PUBLIC_COORDINATES, ...options });
+}
+
+/**
+ * A subgraph's schema, guarded as its SDL says.
+ *
+ * @param options.publicCoordinates the types and fields that need no guard.
+ * @throws SchemaError as {@link createSchema} does.
+ */
+export function createSubgraph(
+  typeDefs: DocumentNode,
+  // biome-ignore lint/suspicious/noExplicitAny: the library leaves the contexts of resolvers open, too
+  resolvers: GraphQLResolverMap<any>,
+  options: Parameters<typeof enforceAuthorization>[1],
+): GraphQLSchema {
+  const schema = buildSubgraphSchema([{ typeDefs, resolvers }]);
   assertResolversMatchSchema(schema, resolvers);
   answerEntitiesOneByOne(schema);
-  return enforceAuthorization(schema, { publicCoordinates: PUBLIC_COORDINATES, ...options });
+  return enforceAuthorization(schema, options);
 }

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { copyFile, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -9,9 +9,10 @@ import { loadSampleHistory } from '../../src/development/sample-history.ts';
 import { findBrowser, HOW_TO_GET_A_BROWSER } from '../support/browser.ts';
 import { startTestService, type TestService } from '../support/service.ts';
 
-/** What each job looked like, for people to look at. */
+/** What each job looked like, for people to look at; two of them stand in the README, taken over by UPDATE_DOCS=1. */
 const PICTURES = fileURLToPath(new URL('../../coverage/playground/', import.meta.url));
-const VIEWPORT = { width: 1440, height: 900 };
+const VIEWPORT = { width: 1360, height: 760 };
+const IN_README = { '3-export': 'playground-export', '4-dry-run': 'playground-dry-run' } as const;
 
 const browser = findBrowser();
 const suite = browser === undefined ? describe.skip : describe;
@@ -79,7 +80,13 @@ suite(browser === undefined ? `${title} (${HOW_TO_GET_A_BROWSER})` : title, () =
 
   const allowSharedLineage = (page: Page) => overwrite(page, 'false', 'true');
 
-  const picture = (page: Page, name: string) => page.screenshot({ path: join(PICTURES, `${name}.png`) });
+  async function picture(page: Page, name: string): Promise<void> {
+    const path = join(PICTURES, `${name}.png`);
+    await page.screenshot({ path });
+    const place = name in IN_README && IN_README[name as keyof typeof IN_README];
+    if (place && process.env.UPDATE_DOCS === '1')
+      await copyFile(path, new URL(`../../docs/images/${place}.png`, import.meta.url));
+  }
 
   test('every job of support is done in its tab, down to the file that is downloaded and restored', async () => {
     const page = await open();

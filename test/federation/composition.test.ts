@@ -1,8 +1,9 @@
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { type CompositionResult, composeServices } from '@apollo/composition';
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { buildSchema, type DocumentNode, type GraphQLObjectType, graphql, parse, visit } from 'graphql';
 import { createSchema } from '../../src/graphql/schema.ts';
+import { composeExample } from './support/examples.ts';
 
 const document = parse(readFileSync(new URL('../../schema.graphql', import.meta.url), 'utf8'));
 
@@ -97,19 +98,6 @@ describe('the SDL a gateway is given', () => {
     expect(sdl).toMatch(/^ {2}exportStateArchive[\s\S]*?@requiresScopes\(scopes: \[\["state.export"\]\]\)/m);
   });
 
-  test('composes without a trace of @requiresScopes when it is stripped, as docs/gateways.md says', () => {
-    const stripped = visit(subgraph, {
-      Directive: ({ name }) => (name.value === 'requiresScopes' ? null : undefined),
-      StringValue: ({ value }) => (value === '@requiresScopes' ? null : undefined),
-    });
-    const { errors = [], supergraphSdl = '' } = composeServices([
-      { name: 'archives', typeDefs: stripped, url: 'http://archives.test' },
-    ]);
-    expect(errors).toEqual([]);
-    expect(supergraphSdl).toContain('importStateArchive');
-    expect(supergraphSdl).not.toContain('requiresScopes');
-  });
-
   test('marks what a public contract leaves out', () => {
     const { sdl } = composed();
     for (const field of ['rawState', 'downloadUrl']) {
@@ -164,5 +152,23 @@ describe('schema.graphql', () => {
     for (const { directives = [] } of scalars) {
       expect(JSON.stringify(directives)).toMatch(/"specifiedBy".*"https:\/\//);
     }
+  });
+});
+
+describe('the example of a platform', () => {
+  const file = new URL('../../examples/gateways/supergraph.graphql', import.meta.url);
+
+  test('composes without an error or a hint, with scopes and without', () => {
+    for (const scopes of [true, false]) {
+      const { supergraph, hints } = composeExample({ scopes });
+      expect(hints.map(({ message }) => message)).toEqual([]);
+      expect(supergraph.includes('@requiresScopes')).toBe(scopes);
+    }
+  });
+
+  test('has a supergraph for Apollo Router to start with (UPDATE_DOCS=1 rewrites it)', () => {
+    const { supergraph } = composeExample();
+    if (process.env.UPDATE_DOCS === '1') writeFileSync(file, supergraph);
+    expect(readFileSync(file, 'utf8')).toBe(supergraph);
   });
 });

@@ -74,7 +74,8 @@ export async function startPlatform(): Promise<Platform> {
   return platform;
 }
 
-async function serve(schema: GraphQLSchema, received: Platform['received']): Promise<Server> {
+/** Serves a subgraph's schema, as plainly as can be. The headers of each request are added to `received`. */
+export async function serve(schema: GraphQLSchema, received: Platform['received']): Promise<Server> {
   const server = createServer(async (request, response) => {
     received.push({ ...request.headers });
     const { query, variables = {} } = (await json(request)) as {
