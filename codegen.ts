@@ -2,57 +2,56 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { codegen } from '@graphql-codegen/core';
 import * as typescript from '@graphql-codegen/typescript';
 import * as typescriptResolvers from '@graphql-codegen/typescript-resolvers';
-import { buildASTSchema, lexicographicSortSchema, parse } from 'graphql';
+import { buildASTSchema, lexicographicSortSchema, parse as parseGraphql } from 'graphql';
+import { parse as parseYaml } from 'yaml';
 
-/** Where the resolver types are, which are those of `schema.graphql`. */
-export const SCHEMA_TYPES = new URL('./src/graphql/schema-types.ts', import.meta.url);
+/**
+ * @file What `graphql-codegen --config codegen.yml` does with this project's configuration, without the command line, which
+ * brings loaders for every place that a schema can be in.
+ */
 
-const SCHEMA = new URL('./schema.graphql', import.meta.url);
-
-const CONFIG = {
-  federation: true,
-  useTypeImports: true,
-  skipTypename: true,
-  immutableTypes: true,
-  enumsAsTypes: true,
-  avoidOptionals: { field: true, inputValue: false, object: true, defaultValue: true },
-  maybeValue: 'T | null',
-  inputMaybeValue: 'T | null | undefined',
-  strictScalars: true,
-  contextType: './context.ts#GraphqlContext',
-  mappers: {
-    State: './parents.ts#StateParent',
-    StateArchive: './parents.ts#StateArchiveParent',
-    StateArchiveStatus: './parents.ts#StateArchiveParent',
-    StateArchiveVersion: './parents.ts#VersionParent',
-    StateArchiveChanges: '../history/versions.ts#VersionContents',
-    StateArchiveTag: './parents.ts#TagParent',
-    StateArchiveOperation: './parents.ts#OperationParent',
-    StateArchiveFile: './parents.ts#FileParent',
-    StateArchiveImportReport: '../restore/report.ts#RestoreReport',
-  },
-  scalars: {
-    BigInt: 'bigint',
-    DateTime: 'string',
-    Sha256: 'string',
-    Upload: "Promise<import('../http/upload.ts').FileUpload>",
-    ID: 'string',
-    _FieldSet: 'string',
-  },
-};
-
-/** @returns the text that {@link SCHEMA_TYPES} should have. */
-export function generateSchemaTypes(): Promise<string> {
-  const schema = parse(readFileSync(SCHEMA, 'utf8'));
-  return codegen({
-    filename: SCHEMA_TYPES.pathname,
-    schema,
-    schemaAst: lexicographicSortSchema(buildASTSchema(schema, { assumeValidSDL: true })),
-    documents: [],
-    config: CONFIG,
-    plugins: [{ typescript: {} }, { 'typescript-resolvers': {} }],
-    pluginMap: { typescript, 'typescript-resolvers': typescriptResolvers },
-  });
+/** As much of a configuration of GraphQL Code Generator as this project's uses. */
+interface Configuration {
+  readonly schema: string;
+  readonly generates: Readonly<
+    Record<
+      string,
+      { readonly plugins: readonly string[]; readonly config: Readonly<Record<string, unknown>> }
+    >
+  >;
 }
 
-if (import.meta.main) writeFileSync(SCHEMA_TYPES, await generateSchemaTypes());
+/** A file that the configuration asks for. */
+interface GeneratedFile {
+  readonly location: URL;
+  readonly text: string;
+}
+
+const PLUGINS = { typescript, 'typescript-resolvers': typescriptResolvers };
+
+const read = (path: string) => readFileSync(new URL(path, import.meta.url), 'utf8');
+
+/** @returns the files of `codegen.yml`, as they should be. */
+export function generateFiles(): Promise<readonly GeneratedFile[]> {
+  const { schema, generates }: Configuration = parseYaml(read('codegen.yml'));
+  const document = parseGraphql(read(schema));
+  const schemaAst = lexicographicSortSchema(buildASTSchema(document, { assumeValidSDL: true }));
+  return Promise.all(
+    Object.entries(generates).map(async ([filename, { plugins, config }]) => {
+      const text = await codegen({
+        filename,
+        schema: document,
+        schemaAst,
+        documents: [],
+        config,
+        plugins: plugins.map((name) => ({ [name]: {} })),
+        pluginMap: PLUGINS,
+      });
+      return { location: new URL(filename, import.meta.url), text };
+    }),
+  );
+}
+
+if (import.meta.main) {
+  for (const { location, text } of await generateFiles()) writeFileSync(location, text);
+}

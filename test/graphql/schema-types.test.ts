@@ -1,7 +1,10 @@
 import { readFile } from 'node:fs/promises';
 import { expect, test } from '@jest/globals';
-import { generateSchemaTypes, SCHEMA_TYPES } from '../../codegen.ts';
+import { generateFiles } from '../../codegen.ts';
 
-test('the resolver types are those of schema.graphql (npm run codegen rewrites them)', async () => {
-  expect(await readFile(SCHEMA_TYPES, 'utf8')).toBe(await generateSchemaTypes());
+test('the resolver types are those of schema.graphql and codegen.yml (npm run codegen rewrites them)', async () => {
+  const [file, ...others] = await generateFiles();
+  expect(others).toEqual([]);
+  expect(file?.location.pathname).toMatch(/\/src\/graphql\/schema-types\.ts$/);
+  expect(await readFile(file?.location ?? '', 'utf8')).toBe(file?.text);
 });
