@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
-import { readdir, readFile, stat } from 'node:fs/promises';
+import { readdir, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { v5 as uuidv5 } from 'uuid';
+import { readArchiveFile } from '../archive/archive-file.ts';
 import { DEFAULT_ARCHIVE_LIMITS } from '../archive/format.ts';
 import { byTagName } from '../archive/history-digest.ts';
 import type { ArchivedState, ArchivedTag, ArchivedVersion, RawState } from '../archive/model.ts';
@@ -11,8 +12,8 @@ import { present } from '../base/invariant.ts';
 import { stateLabelFault } from '../base/state-label.ts';
 import { utcTimeOf } from '../base/time.ts';
 import { isUuid } from '../base/uuid.ts';
-import { readStateDocument, type StateDocument } from '../terraform/document.ts';
 import { UnsupportedStateDocumentError } from '../terraform/errors.ts';
+import { DocumentReader } from './document-reader.ts';
 import { failure, KlError } from './endings.ts';
 
 /** What is known of a state's file beside its contents. */
@@ -103,10 +104,10 @@ export async function buildHistory(
   if (fault !== null) throw failure('USAGE', `The state's name ${fault}.`);
   const byName = new Map([...facts].map(([name, fact]) => [basename(name), fact]));
   const all: Found[] = [];
-  const memory: { former: StateDocument | null } = { former: null };
+  const reader = new DocumentReader();
   for (const path of files) {
     signal.throwIfAborted();
-    all.push(await examine(path, byName.get(basename(path)) ?? {}, memory));
+    all.push(await examine(path, byName.get(basename(path)) ?? {}, reader));
     onRead(all.length);
   }
   const { kept, duplicates } = withoutDuplicates(all);
@@ -160,11 +161,7 @@ export async function buildHistory(
 
 async function* none(): AsyncGenerator<never, void, void> {}
 
-async function examine(
-  path: string,
-  facts: FileFacts,
-  memory: { former: StateDocument | null },
-): Promise<Found> {
+async function examine(path: string, facts: FileFacts, reader: DocumentReader): Promise<Found> {
   const { mtimeNs, size } = await stat(path, { bigint: true });
   if (size > BigInt(DEFAULT_ARCHIVE_LIMITS.maxVersionBytes)) {
     throw new KlError(
@@ -172,11 +169,11 @@ async function examine(
       `${path} has ${size} bytes; a version ends at ${DEFAULT_ARCHIVE_LIMITS.maxVersionBytes}.`,
     );
   }
-  const bytes = await readFile(path);
   try {
-    const document = readStateDocument(bytes, undefined, memory.former);
-    memory.former = document;
-    const { serial, lineage, terraformVersion } = document;
+    const { bytes, serial, lineage, terraformVersion } = await reader.read(
+      readArchiveFile(path),
+      Number(size),
+    );
     return {
       path,
       serial,
@@ -263,12 +260,13 @@ function tagOf(
 
 async function* rawStatesOf(kept: readonly Found[]): AsyncGenerator<RawState, void, void> {
   for (const { path, serial, byteLength, sha256 } of kept) {
-    const bytes = await readFile(path);
-    if (createHash('sha256').update(bytes).digest('hex') !== sha256) {
-      throw failure('FILE_UNUSABLE', `${path} was changed meanwhile.`);
-    }
     async function* content() {
-      yield bytes;
+      const hash = createHash('sha256');
+      for await (const chunk of readArchiveFile(path)) {
+        hash.update(chunk);
+        yield chunk;
+      }
+      if (hash.digest('hex') !== sha256) throw failure('FILE_UNUSABLE', `${path} was changed meanwhile.`);
     }
     yield { serial, byteLength, content: content() };
   }

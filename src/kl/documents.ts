@@ -158,6 +158,9 @@ export const DOCUMENTS = {
       userErrors { code message }
     }
   }`,
+  cancel: `mutation ($id: ID!) {
+    cancelStateArchiveOperation(input: { id: $id }) { operation { ${OPERATION} ${REPORT} } userErrors { code message } }
+  }`,
   importSnapshot: `mutation ($file: Upload!, $name: String!, $key: String!) {
     importStateSnapshot(input: { file: $file, name: $name, idempotencyKey: $key }) {
       stateArchive { name workspaceId environmentId }

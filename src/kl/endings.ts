@@ -61,6 +61,8 @@ export const SERVICE_ENDINGS: Readonly<Record<string, Ending>> = {
     'QUOTA_EXCEEDED',
     'IDEMPOTENCY_KEY_REUSED',
     'PAYLOAD_TOO_LARGE',
+    'OPERATION_NOT_FOUND',
+    'OPERATION_NOT_CANCELLABLE',
   ]),
   ...endings(EXIT.credentials, false, ['FORBIDDEN', 'UNAUTHENTICATED']),
   ...endings(EXIT.badArchive, false, [
@@ -88,7 +90,13 @@ export const SERVICE_ENDINGS: Readonly<Record<string, Ending>> = {
 export const OWN_ENDINGS = {
   ...endings(EXIT.failed, false, ['FAILED', 'WRITE_FAILED', 'UNKNOWN_ANSWER']),
   ...endings(EXIT.usage, false, ['USAGE', 'FILE_UNUSABLE']),
-  ...endings(EXIT.refused, false, ['FILE_EXISTS', 'NOT_CONFIRMED', 'VERSION_NOT_FOUND', 'NO_HISTORY']),
+  ...endings(EXIT.refused, false, [
+    'FILE_EXISTS',
+    'NOT_CONFIRMED',
+    'VERSION_NOT_FOUND',
+    'NO_HISTORY',
+    'OPERATION_CANCELLED',
+  ]),
   ...endings(EXIT.credentials, false, ['NO_CREDENTIAL']),
   ...endings(EXIT.tryAgain, true, ['UNREACHABLE', 'ARCHIVE_GONE']),
   ...endings(EXIT.interrupted, true, ['INTERRUPTED']),

@@ -50,13 +50,26 @@ export async function waitForEnd<Answer extends OperationAnswer>(
     }
   }
   if (operation.status === 'SUCCEEDED' || operation.status === 'EXPIRED') return operation;
+  if (operation.status === 'CANCELLED') {
+    throw failure('OPERATION_CANCELLED', `The operation ${operation.id} was cancelled: nothing came of it.`);
+  }
   const { code, message } = operation.error ?? {
-    code: 'OPERATION_INTERRUPTED',
-    message: `The operation ended as ${operation.status}.`,
+    code: 'UNKNOWN_ANSWER',
+    message: `The operation ended as ${operation.status}, and the service says nothing of why.`,
   };
   throw new KlError(code, message, {
     advice: endingOf(code).again ? 'The same call may go through later.' : null,
   });
+}
+
+/** An operation that is being cancelled, once it has ended, however that was. */
+export async function waitForCancellation(service: Service, begun: ImportAnswer): Promise<ImportAnswer> {
+  let operation = begun;
+  while (isGoingOn(operation)) {
+    await service.pause(FIRST_PAUSE_MS);
+    operation = (await findOperation(service, operation.id)) ?? { ...operation, status: 'CANCELLED' };
+  }
+  return operation;
 }
 
 /** Whoever no longer waits is told how to find the operation again. */
@@ -64,7 +77,7 @@ function goingOn(error: unknown, id: string): unknown {
   if (!(error instanceof KlError) || !['INTERRUPTED', 'UNREACHABLE', 'UNAVAILABLE'].includes(error.code))
     return error;
   return new KlError(error.code, error.message, {
-    advice: `The operation goes on without you: kl status ${id}`,
+    advice: `The operation goes on without you: kl status ${id}, or kl cancel ${id}`,
     cause: error,
   });
 }

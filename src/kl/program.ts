@@ -272,6 +272,14 @@ function buildProgram(signal: AbortSignal, call: Call): Command {
     .addHelpText('after', examples('operations', "operations 'prod/*' --limit 100"));
   leaf(
     program,
+    'cancel',
+    'call an export or an import off',
+    async () => (await import('./commands/cancel.ts')).cancelOperation,
+  )
+    .argument('<operation>', 'its id')
+    .addHelpText('after', examples('cancel 0198c1d2-…'));
+  leaf(
+    program,
     'login',
     'keep a token, from standard input or KL_TOKEN',
     async () => (await import('./commands/login.ts')).login,

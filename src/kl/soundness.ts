@@ -1,10 +1,9 @@
 import { ArchiveError } from '../archive/errors.ts';
 import { versionMemberName } from '../archive/format.ts';
 import type { VerifiedArchive } from '../archive/reader.ts';
-import { readInto } from '../base/read-into.ts';
-import { readStateDocument, type StateDocument } from '../terraform/document.ts';
 import { UnsupportedStateDocumentError } from '../terraform/errors.ts';
 import { adviceFor, archiveMembers } from './archive-input.ts';
+import { DocumentReader } from './document-reader.ts';
 import type { Work } from './progress.ts';
 
 /** Something that was found out about an archive. */
@@ -42,7 +41,7 @@ const MAX_DOCUMENT_FINDINGS = 100;
  */
 export async function checkArchive(path: string, signal: AbortSignal, work?: Work): Promise<Soundness> {
   const documents: Finding[] = [];
-  const memory = new DocumentMemory();
+  const reader = new DocumentReader();
   let reading: bigint | null = null;
   /** Serials of the versions that were read to their ends. */
   const whole: bigint[] = [];
@@ -62,9 +61,13 @@ export async function checkArchive(path: string, signal: AbortSignal, work?: Wor
       if (step.value.kind !== 'version') continue;
       const { version, byteLength, content } = step.value;
       reading = version.serial;
-      const fault = await memory.faultOf(content, byteLength);
-      if (fault !== null && documents.length < MAX_DOCUMENT_FINDINGS) {
-        documents.push(documentFinding(version.serial, whole.length, fault));
+      try {
+        await reader.read(content, byteLength);
+      } catch (error) {
+        if (!(error instanceof UnsupportedStateDocumentError)) throw error;
+        if (documents.length < MAX_DOCUMENT_FINDINGS) {
+          documents.push(documentFinding(version.serial, whole.length, error));
+        }
       }
     }
   } catch (error) {
@@ -116,32 +119,4 @@ function warningFinding({ code, member, message }: VerifiedArchive['warnings'][n
     message,
     advice: 'It does not keep an import from taking the archive.',
   };
-}
-
-/** Memory for a document and the one before, which take turns: what is the same in both is looked at once. */
-class DocumentMemory {
-  #current = Buffer.alloc(0);
-  #before = Buffer.alloc(0);
-  #former: StateDocument | null = null;
-
-  async faultOf(
-    content: AsyncIterable<Uint8Array>,
-    byteLength: number,
-  ): Promise<UnsupportedStateDocumentError | null> {
-    [this.#current, this.#before] = [this.#before, this.#current];
-    if (byteLength > this.#current.length) {
-      this.#current = Buffer.alloc(0);
-      this.#current = Buffer.allocUnsafeSlow(byteLength);
-    }
-    const bytes = this.#current.subarray(0, byteLength);
-    await readInto(bytes, content);
-    try {
-      this.#former = readStateDocument(bytes, undefined, this.#former);
-      return null;
-    } catch (error) {
-      this.#former = null;
-      if (error instanceof UnsupportedStateDocumentError) return error;
-      throw error;
-    }
-  }
 }

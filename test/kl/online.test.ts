@@ -306,6 +306,24 @@ describe('kl status, operations, whoami and login', () => {
     expect([watched.exitCode, watched.stdout]).toEqual([0, expect.stringMatching(/^Status +SUCCEEDED$/m)]);
   });
 
+  test('call off only what has not ended', async () => {
+    await exportSample();
+    const [ended] = await json<{ id: string }[]>('operations', 'demo/*');
+    const refused = await call('cancel', ended?.id ?? '');
+    expect([refused.exitCode, refused.stderr]).toEqual([
+      3,
+      expect.stringContaining('OPERATION_NOT_CANCELLABLE'),
+    ]);
+    const unknown = await call('cancel', '00000000-0000-4000-8000-000000000000');
+    expect([unknown.exitCode, unknown.stderr]).toEqual([3, expect.stringContaining('OPERATION_NOT_FOUND')]);
+    // One that is waiting for its turn, as long as this test says so.
+    const pending = sql`update state_archive.operation set status = 'PENDING', started_at = null, finished_at = null,
+      expires_at = null where id = ${ended?.id}`;
+    await pending.execute(service.database.for('record'));
+    const { exitCode, stdout } = await call('cancel', ended?.id ?? '');
+    expect([exitCode, stdout]).toEqual([0, expect.stringMatching(/^Status +CANCELLED$/m)]);
+  });
+
   test('keep a token only once the service has accepted it, say where before, and for its owner alone', async () => {
     const { KL_TOKEN: token = '', KL_ENDPOINT: endpoint = '' } = env;
     const home = { KL_ENDPOINT: endpoint, HOME: directory };

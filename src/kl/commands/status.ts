@@ -121,7 +121,8 @@ function oneOperation(operation: ImportAnswer): Shown {
   };
 }
 
-function operationText({
+/** An operation, for people. */
+export function operationText({
   id,
   kind,
   name,

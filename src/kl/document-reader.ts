@@ -1,0 +1,35 @@
+import { readInto } from '../base/read-into.ts';
+import { readStateDocument, type StateDocument } from '../terraform/document.ts';
+
+/** Above this a document is not kept for the sake of the next one. */
+const MAX_KEPT_BYTES = 32 * 1024 * 1024;
+
+/**
+ * Reads the documents of a history one after the other: what one has in common with the one before is looked at once. Two
+ * pieces of memory take turns.
+ */
+export class DocumentReader {
+  #memory = Buffer.alloc(0);
+  #formerMemory = Buffer.alloc(0);
+  #former: StateDocument | null = null;
+
+  /**
+   * @returns the document; its bytes change when the one after the next is read.
+   * @throws UnsupportedStateDocumentError, and what `content` throws.
+   */
+  async read(content: AsyncIterable<Uint8Array>, byteLength: number): Promise<StateDocument> {
+    const former = byteLength > MAX_KEPT_BYTES ? null : this.#former;
+    this.#former = null;
+    if (former === null) this.#formerMemory = Buffer.alloc(0);
+    [this.#memory, this.#formerMemory] = [this.#formerMemory, this.#memory];
+    if (byteLength > this.#memory.length) {
+      // Let go first: both together may be more than there is.
+      this.#memory = Buffer.alloc(0);
+      this.#memory = Buffer.allocUnsafeSlow(byteLength);
+    }
+    const bytes = this.#memory.subarray(0, byteLength);
+    await readInto(bytes, content);
+    this.#former = readStateDocument(bytes, undefined, former);
+    return this.#former;
+  }
+}
