@@ -47,7 +47,7 @@ export interface DocumentCosts {
   readonly maxDocumentCpuMs: number;
 }
 
-/** A document of a million instances, the most there may be, takes a good half of each. */
+/** A document of a million instances, the most there may be, takes some ten seconds. */
 const DEFAULT_COSTS: DocumentCosts = { maxHeapMb: 512, maxDocumentCpuMs: 120_000 };
 /** How messages name an archive before its first version. */
 const ARCHIVE: NamedDocument = { serial: null, name: 'The archive' };
