@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { startBenchServer } from './databases.ts';
 import type { Group } from './group.ts';
+import { entities } from './groups/entities.ts';
 import { footprint } from './groups/footprint.ts';
 import { growth } from './groups/growth.ts';
 import { load } from './groups/load.ts';
@@ -19,7 +20,7 @@ import { markdown } from './report.ts';
  * the database. The report goes to standard output as Markdown, what is being done to standard error.
  */
 
-const GROUPS: readonly Group[] = [ratios, preview, footprint, load, growth];
+const GROUPS: readonly Group[] = [ratios, preview, entities, footprint, load, growth];
 
 // Without listeners a signal ends the process past its exit handlers, and the server would stay behind.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1));

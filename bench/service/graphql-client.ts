@@ -10,12 +10,15 @@ export class GraphqlRequestError extends Error {
 /** Talks to one state archive service with one credential. */
 export class GraphqlClient {
   readonly #endpoint: string;
-  readonly #token: string;
+  readonly #headers: Readonly<Record<string, string>>;
 
-  /** @param endpoint the address of `/graphql`. */
-  constructor(endpoint: string, token: string) {
+  /**
+   * @param endpoint the address of `/graphql`.
+   * @param headers what each request carries beside the token.
+   */
+  constructor(endpoint: string, token: string, headers: Readonly<Record<string, string>> = {}) {
     this.#endpoint = endpoint;
-    this.#token = token;
+    this.#headers = { ...headers, authorization: `Bearer ${token}` };
   }
 
   /**
@@ -29,17 +32,16 @@ export class GraphqlClient {
     variables: Readonly<Record<string, unknown>>,
     file?: { readonly path: string; readonly name: string },
   ): Promise<Data> {
-    const authorization = `Bearer ${this.#token}`;
     const response =
       file === undefined
         ? await fetch(this.#endpoint, {
             method: 'POST',
-            headers: { authorization, 'content-type': 'application/json' },
+            headers: { ...this.#headers, 'content-type': 'application/json' },
             body: JSON.stringify({ query, variables }),
           })
         : await fetch(this.#endpoint, {
             method: 'POST',
-            headers: { authorization, 'apollo-require-preflight': 'true' },
+            headers: { ...this.#headers, 'apollo-require-preflight': 'true' },
             body: await multipartBody(query, variables, file),
           });
     const answer = (await response.json()) as {

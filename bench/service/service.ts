@@ -13,6 +13,8 @@ import type { ProbeQuestion, ProbeReport } from './probe.ts';
 export interface BenchService {
   readonly endpoint: string;
   readonly client: GraphqlClient;
+  /** The same, as a gateway that has proven to be one. */
+  readonly gateway: GraphqlClient;
   /** Begins to watch the event loop, anew if it did so before. */
   watchEventLoop(): Promise<void>;
   /** What its process took so far. */
@@ -31,6 +33,7 @@ const ROOT = new URL('../../', import.meta.url);
 const START = readStartScript();
 const PROBE = new URL('./probe.ts', import.meta.url).href;
 const MAX_FILE_BYTES = 2 ** 31;
+const GATEWAY_SECRET = 'the-secret-of-the-bench';
 const ANNOUNCEMENT = /^Endpoint +(\S+)\n(?:.*\n)*?Token +(\S+)\n/m;
 
 function readStartScript(): string[] {
@@ -55,6 +58,7 @@ export async function startBenchService(
       DATABASE_URL: database.connectionString,
       DATA_DIR: join(directory, 'data'),
       AUTH_DEV_KEY: 'true',
+      GATEWAY_SECRET,
       LOG_LEVEL: 'error',
       MAX_OPERATIONS_PER_PRINCIPAL: '100',
       MAX_INLINE_UPLOAD_BYTES: String(MAX_FILE_BYTES),
@@ -100,6 +104,7 @@ export async function startBenchService(
   return {
     endpoint,
     client: new GraphqlClient(endpoint, token),
+    gateway: new GraphqlClient(endpoint, token, { 'x-gateway-secret': GATEWAY_SECRET }),
     async watchEventLoop() {
       await askProbe('watch');
     },

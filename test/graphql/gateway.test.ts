@@ -76,30 +76,62 @@ describe('with a gateway’s secret', () => {
     expect(exported.data).toEqual({ exportStateArchive: { operation: { status: 'SUCCEEDED' } } });
   });
 
-  test('it is answered many more references than others are, with the statements of a few', async () => {
-    const query = `query ($r: [_Any!]!) { _entities(representations: $r) { ... on StateArchive {
-      name status { versionCount lastExport { id } } manifest { versionCount } } } }`;
-    const references = (count: number) =>
-      Array.from({ length: count }, (_, index) => ({
+  test('1 000 references take the statements that 100 take, and 2, whatever they refer to', async () => {
+    const { rows } = await service.database.pool.query<{ id: string; label: string }>(
+      `insert into states (id, tenant_id, name, lineage)
+       select gen_random_uuid(), tenant_id, name || '-' || n, gen_random_uuid()
+       from states, generate_series(1, 999) n where id = $1 returning id, name as label`,
+      [stateId],
+    );
+    const states = [{ id: stateId, label: 'prod/network' }, ...rows];
+    const home = { workspaceId: 'ws_000000000000', environmentId: 'env_000000000000' };
+    const kinds = {
+      State: states.map(({ id }) => ({ __typename: 'State', id })),
+      'StateArchive by id': states.map(({ id }) => ({ __typename: 'StateArchive', id })),
+      'StateArchive by name': states.map(({ label: name }) => ({
         __typename: 'StateArchive',
-        id: index === count - 1 ? stateId : `00000000-0000-4000-8000-${String(index).padStart(12, '0')}`,
-      }));
-    const ask = async (count: number) => {
-      let answer: GraphqlAnswer<{ _entities: unknown[] }> | undefined;
-      const statements = await service.statementsOf(async () => {
-        answer = await service.ask(query, { headers: PROOF, variables: { r: references(count) } });
-      });
-      return { answer, statements: statements.length };
+        ...home,
+        name,
+      })),
     };
-    const few = await ask(2);
-    const many = await ask(1_200);
-    expect(many.answer?.errors).toEqual([]);
-    expect(many.answer?.data._entities.at(-1)).toMatchObject({ name: 'prod/network' });
-    expect(many.statements).toBe(few.statements);
+    const query = `query ($r: [_Any!]!) { _entities(representations: $r) {
+      ... on State { archive { ...seen } }
+      ... on StateArchive { ...seen }
+    } }
+    fragment seen on StateArchive { name status { versionCount exportable lastExport { id } } }`;
+    const token = await service.token();
+    for (const [kind, references] of Object.entries(kinds)) {
+      const statements: number[] = [];
+      for (const count of [2, 2, 100, 1_000]) {
+        let answer: GraphqlAnswer<{ _entities: unknown[] }> | undefined;
+        const sent = await service.statementsOf(async () => {
+          answer = await service.ask(query, {
+            headers: PROOF,
+            variables: { r: references.slice(0, count) },
+            token,
+          });
+        });
+        expect([kind, answer?.errors]).toEqual([kind, []]);
+        expect(answer?.data._entities).toHaveLength(count);
+        expect(answer?.text.match(/"versionCount":/g)).toHaveLength(count);
+        statements.push(sent.length);
+      }
+      const [, few] = statements;
+      expect([kind, ...statements.slice(1)]).toEqual([kind, few, few, few]);
+    }
+  });
+
+  test('it is answered 2 000 references: the surplus alone fails, and what is absurd is refused whole', async () => {
+    const query = `query ($r: [_Any!]!) { _entities(representations: $r) { ... on StateArchive { name } } }`;
+    const ask = (count: number) =>
+      service.ask(query, {
+        headers: PROOF,
+        variables: { r: Array.from({ length: count }, () => ({ __typename: 'StateArchive', id: stateId })) },
+      });
     const beyond = await ask(ENTITIES_ANSWERED.gateway + 1);
-    expect(beyond.answer?.denials).toEqual([`_entities.${ENTITIES_ANSWERED.gateway}: QUERY_TOO_LARGE`]);
+    expect(beyond.denials).toEqual([`_entities.${ENTITIES_ANSWERED.gateway}: QUERY_TOO_LARGE`]);
     const absurd = await ask(5 * ENTITIES_ANSWERED.gateway + 1);
-    expect(absurd.answer?.denials).toEqual([': QUERY_TOO_LARGE']);
+    expect(absurd.denials).toEqual([': QUERY_TOO_LARGE']);
   });
 
   test('it is no credential: it opens nothing that a token does not', async () => {
