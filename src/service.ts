@@ -16,6 +16,7 @@ import { createSchema } from './graphql/schema.ts';
 import { createHttpServer } from './http/server.ts';
 import { startOperating } from './operating.ts';
 import { openArchive } from './operations/downloads.ts';
+import { openUpload } from './operations/staged-uploads.ts';
 
 /** The subgraph, listening. */
 export interface Service {
@@ -67,6 +68,7 @@ export async function startService(
     isGateway: createGatewayProof(config.auth.gatewaySecrets),
     createContext: (request) => createContext({ services, maxInlineUploadBytes, logger }, request),
     openDownload: (...link) => openArchive(services, ...link),
+    openUpload: (...link) => openUpload(services, ...link),
     async isReady() {
       await refuseUnusableDatabase(database);
       return isPrepared(database);

@@ -33,6 +33,8 @@ export const NEEDED_RIGHTS: Readonly<Record<string, readonly Right[]>> = {
   'state_archive.operation': ['SELECT', 'INSERT', 'UPDATE'],
   'state_archive.version_mapping': ['SELECT', 'INSERT'],
   'state_archive.version_digest': ['SELECT', 'INSERT', 'UPDATE', 'DELETE'],
+  'state_archive.upload': ['SELECT', 'INSERT', 'UPDATE', 'DELETE'],
+  'state_archive.upload_piece': ['SELECT', 'INSERT'],
   'state_archive.snapshot_import': ['SELECT', 'INSERT', 'UPDATE'],
   'state_archive_queue.version': ['SELECT', 'UPDATE'],
   'state_archive_queue.queue': ['SELECT', 'UPDATE'],

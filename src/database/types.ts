@@ -282,7 +282,7 @@ export interface OperationTable {
   started_at: Nullable<TimestampColumn>;
   finished_at: Nullable<TimestampColumn>;
   expires_at: Nullable<TimestampColumn>;
-  /** Until when the worker that runs it may be believed alive. */
+  /** Until when the process of an earlier release that runs it may be believed alive; null for all others. */
   lease_until: Nullable<TimestampColumn>;
   archive_sha256: Nullable<BytesColumn>;
   archive_size_bytes: Nullable<BigIntColumn>;
@@ -297,9 +297,13 @@ export interface OperationTable {
   error_code: Nullable<string>;
   error_message: Nullable<string>;
   error_path: Nullable<string[]>;
+  /** How often work on it has begun; who holds an earlier number holds nothing. */
   attempt: WithDefault<number>;
+  /** The process that works on it, or did last. */
   worker: Nullable<string>;
+  /** When its worker, or whoever queued it, was last heard of; null: it was never queued, or an earlier release began it. */
   heartbeat_at: Nullable<TimestampColumn>;
+  /** What is to be done and with whose rights; null where nobody else could do it. */
   request: Nullable<JsonTextColumn>;
 }
 
@@ -314,6 +318,29 @@ export interface SnapshotImportTable {
   state_id: Nullable<string>;
   serial: Nullable<BigIntColumn>;
   created_at: WithDefault<TimestampColumn>;
+}
+
+export interface UploadTable {
+  id: string;
+  tenant_id: string;
+  workspace_id: string;
+  environment_id: string;
+  subject: string;
+  file_name: string;
+  sha256: BytesColumn;
+  byte_length: BigIntColumn;
+  received_bytes: WithDefault<BigIntColumn>;
+  pieces: WithDefault<number>;
+  operation_id: Nullable<string>;
+  created_at: WithDefault<TimestampColumn>;
+  expires_at: TimestampColumn;
+}
+
+export interface UploadPieceTable {
+  upload_id: string;
+  start_byte: BigIntColumn;
+  byte_length: BigIntColumn;
+  object_key: string;
 }
 
 /** SHA-256 and length of the UTF-8 of `raw_state::text`, facts that never change. */
@@ -457,6 +484,8 @@ export interface Database {
   resources: ResourcesTable;
   'state_archive.operation': OperationTable;
   'state_archive.snapshot_import': SnapshotImportTable;
+  'state_archive.upload': UploadTable;
+  'state_archive.upload_piece': UploadPieceTable;
   'state_archive.version_digest': VersionDigestTable;
   'state_archive.version_mapping': VersionMappingTable;
   state_locks: StateLocksTable;

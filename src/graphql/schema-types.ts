@@ -77,7 +77,7 @@ export type ImportStateArchiveInput = {
   /** Refuse the file unless it has this digest. */
   readonly expectedSha256?: InputMaybe<Scalars['Sha256']['input']>;
   /** The archive, sent in a multipart request. */
-  readonly file: Scalars['Upload']['input'];
+  readonly file?: InputMaybe<Scalars['Upload']['input']>;
   /** Repeating a request with its key returns the same operation; another request with that key is refused. */
   readonly idempotencyKey?: InputMaybe<Scalars['String']['input']>;
   /** The label to restore under; defaults to the archive's own. */
@@ -86,6 +86,8 @@ export type ImportStateArchiveInput = {
   readonly onConflict: StateArchiveConflictPolicy;
   /** The workspace and environment to restore into; defaults to the caller's own. */
   readonly scope?: InputMaybe<StateScopeInput>;
+  /** The id of an upload that is whole, from `stageStateArchiveUpload`. The operation uses it up, however it ends. */
+  readonly uploadId?: InputMaybe<Scalars['ID']['input']>;
   /** How long to wait for the operation to end before answering, from 0 to 25 seconds. */
   readonly waitSeconds: Scalars['Int']['input'];
 };
@@ -142,6 +144,11 @@ export type Mutation = {
    * Terraform posts a state. A document carries no history; to restore one, use `importStateArchive`.
    */
   readonly importStateSnapshot: Maybe<ImportStateSnapshotPayload>;
+  /**
+   * Waits for an archive that is sent apart from the request, in parts and with resumption, as tus 1.0 has it. When it is
+   * whole, `importStateArchive` takes it by its id. The file's length and digest are bound to it.
+   */
+  readonly stageStateArchiveUpload: Maybe<StageStateArchiveUploadPayload>;
 };
 
 
@@ -162,6 +169,11 @@ export type MutationImportStateArchiveArgs = {
 
 export type MutationImportStateSnapshotArgs = {
   input: ImportStateSnapshotInput;
+};
+
+
+export type MutationStageStateArchiveUploadArgs = {
+  input: StageStateArchiveUploadInput;
 };
 
 /** Where a page ends, and whether another follows. */
@@ -219,6 +231,26 @@ export type QueryStateArchivesArgs = {
   filter: InputMaybe<StateArchiveFilter>;
   first?: Scalars['Int']['input'];
   scope: InputMaybe<StateScopeInput>;
+};
+
+/** A file that is to be sent, to be restored from. */
+export type StageStateArchiveUploadInput = {
+  /** How many bytes the file has. */
+  readonly byteLength: Scalars['BigInt']['input'];
+  /** The file's name, for the record of its import. */
+  readonly fileName?: InputMaybe<Scalars['String']['input']>;
+  /** The workspace and environment it will be restored into; defaults to the caller's own. */
+  readonly scope?: InputMaybe<StateScopeInput>;
+  /** The digest of the whole file. */
+  readonly sha256: Scalars['Sha256']['input'];
+};
+
+/** The result of asking for an upload. */
+export type StageStateArchiveUploadPayload = {
+  /** The upload that is waited for; null when it was refused. */
+  readonly upload: Maybe<StateArchiveUpload>;
+  /** Problems for the caller to fix; empty when there are none. */
+  readonly userErrors: ReadonlyArray<StateArchiveUserError>;
 };
 
 /** A Kilolock state, as other subgraphs know it by id. */
@@ -326,7 +358,7 @@ export type StateArchiveEdge = {
 export type StateArchiveErrorCode =
   /** The file's bytes are not those that were written. */
   | 'ARCHIVE_CORRUPT'
-  /** The file does not have the digest the caller expected. */
+  /** The file does not have the digest the caller expected, or announced it with. */
   | 'ARCHIVE_DIGEST_MISMATCH'
   /** The archive's parts contradict each other. */
   | 'ARCHIVE_INCONSISTENT'
@@ -358,7 +390,7 @@ export type StateArchiveErrorCode =
   | 'OPERATION_NOT_CANCELLABLE'
   /** There is no such operation, or none you may see. */
   | 'OPERATION_NOT_FOUND'
-  /** The state would exceed the workspace's resource quota, or the caller has reached the limit on archives kept. */
+  /** The state would exceed the workspace's resource quota, or a limit on archives kept, or on uploads waiting, is reached. */
   | 'QUOTA_EXCEEDED'
   /** The state to overwrite is not at the expected serial. */
   | 'STALE_DESTINATION'
@@ -377,7 +409,11 @@ export type StateArchiveErrorCode =
   /** The caller has reached the limit on exports and imports in progress in this environment, or on files being sent. */
   | 'TOO_MANY_OPERATIONS'
   /** A raw state is not a document that Kilolock can hold. */
-  | 'UNSUPPORTED_STATE_DOCUMENT';
+  | 'UNSUPPORTED_STATE_DOCUMENT'
+  /** There is no such upload of the caller's, or no longer: it has expired, or an import has used it. */
+  | 'UPLOAD_EXPIRED'
+  /** The upload is not whole yet. */
+  | 'UPLOAD_INCOMPLETE';
 
 /** An archive file. */
 export type StateArchiveFile = {
@@ -625,6 +661,31 @@ export type StateArchiveTag = {
   readonly serial: Scalars['BigInt']['output'];
   /** When it was last moved. */
   readonly updatedAt: Maybe<Scalars['DateTime']['output']>;
+};
+
+/** A file that is waited for. */
+export type StateArchiveUpload = {
+  /** Until when it may be sent, and imported; then it is gone. */
+  readonly expiresAt: Scalars['DateTime']['output'];
+  /** The headers of a request that sends all of it. */
+  readonly headers: ReadonlyArray<StateArchiveUploadHeader>;
+  /** What `importStateArchive` takes. */
+  readonly id: Scalars['ID']['output'];
+  /** The method of a request that sends all of it. */
+  readonly method: Scalars['String']['output'];
+  /**
+   * Where to send the file, with any client of tus 1.0. Whoever has it may send; it carries its own permission and needs no
+   * other credential.
+   */
+  readonly url: Scalars['String']['output'];
+};
+
+/** A header of an HTTP request. */
+export type StateArchiveUploadHeader = {
+  /** The header's name. */
+  readonly name: Scalars['String']['output'];
+  /** The header's value. */
+  readonly value: Scalars['String']['output'];
 };
 
 /** A problem for the caller to fix, or why an operation failed. */
@@ -892,6 +953,8 @@ export type ResolversTypes = {
   PageInfo: ResolverTypeWrapper<PageInfo>;
   Query: ResolverTypeWrapper<Record<PropertyKey, never>>;
   Sha256: ResolverTypeWrapper<Scalars['Sha256']['output']>;
+  StageStateArchiveUploadInput: StageStateArchiveUploadInput;
+  StageStateArchiveUploadPayload: ResolverTypeWrapper<StageStateArchiveUploadPayload>;
   State: ResolverTypeWrapper<StateParent>;
   StateArchive: ResolverTypeWrapper<StateArchiveParent>;
   StateArchiveChanges: ResolverTypeWrapper<VersionContents>;
@@ -913,6 +976,8 @@ export type ResolversTypes = {
   StateArchiveOperationStatus: StateArchiveOperationStatus;
   StateArchiveStatus: ResolverTypeWrapper<StateArchiveParent>;
   StateArchiveTag: ResolverTypeWrapper<TagParent>;
+  StateArchiveUpload: ResolverTypeWrapper<StateArchiveUpload>;
+  StateArchiveUploadHeader: ResolverTypeWrapper<StateArchiveUploadHeader>;
   StateArchiveUserError: ResolverTypeWrapper<StateArchiveUserError>;
   StateArchiveVersion: ResolverTypeWrapper<VersionParent>;
   StateArchiveVersionConnection: ResolverTypeWrapper<Omit<StateArchiveVersionConnection, 'edges' | 'nodes'> & { edges: ReadonlyArray<ResolversTypes['StateArchiveVersionEdge']>, nodes: ReadonlyArray<ResolversTypes['StateArchiveVersion']> }>;
@@ -947,6 +1012,8 @@ export type ResolversParentTypes = {
   PageInfo: PageInfo;
   Query: Record<PropertyKey, never>;
   Sha256: Scalars['Sha256']['output'];
+  StageStateArchiveUploadInput: StageStateArchiveUploadInput;
+  StageStateArchiveUploadPayload: StageStateArchiveUploadPayload;
   State: StateParent;
   StateArchive: StateArchiveParent;
   StateArchiveChanges: VersionContents;
@@ -963,6 +1030,8 @@ export type ResolversParentTypes = {
   StateArchiveOperationProgress: StateArchiveOperationProgress;
   StateArchiveStatus: StateArchiveParent;
   StateArchiveTag: TagParent;
+  StateArchiveUpload: StateArchiveUpload;
+  StateArchiveUploadHeader: StateArchiveUploadHeader;
   StateArchiveUserError: StateArchiveUserError;
   StateArchiveVersion: VersionParent;
   StateArchiveVersionConnection: Omit<StateArchiveVersionConnection, 'edges' | 'nodes'> & { edges: ReadonlyArray<ResolversParentTypes['StateArchiveVersionEdge']>, nodes: ReadonlyArray<ResolversParentTypes['StateArchiveVersion']> };
@@ -1009,6 +1078,7 @@ export type MutationResolvers<ContextType = GraphqlContext, ParentType extends R
   exportStateArchive?: Resolver<Maybe<ResolversTypes['ExportStateArchivePayload']>, ParentType, ContextType, RequireFields<MutationExportStateArchiveArgs, 'input'>>;
   importStateArchive?: Resolver<Maybe<ResolversTypes['ImportStateArchivePayload']>, ParentType, ContextType, RequireFields<MutationImportStateArchiveArgs, 'input'>>;
   importStateSnapshot?: Resolver<Maybe<ResolversTypes['ImportStateSnapshotPayload']>, ParentType, ContextType, RequireFields<MutationImportStateSnapshotArgs, 'input'>>;
+  stageStateArchiveUpload?: Resolver<Maybe<ResolversTypes['StageStateArchiveUploadPayload']>, ParentType, ContextType, RequireFields<MutationStageStateArchiveUploadArgs, 'input'>>;
 };
 
 export type PageInfoResolvers<ContextType = GraphqlContext, ParentType extends ResolversParentTypes['PageInfo'] = ResolversParentTypes['PageInfo']> = {
@@ -1028,6 +1098,11 @@ export type QueryResolvers<ContextType = GraphqlContext, ParentType extends Reso
 export interface Sha256ScalarConfig extends GraphQLScalarTypeConfig<ResolversTypes['Sha256'], any> {
   name: 'Sha256';
 }
+
+export type StageStateArchiveUploadPayloadResolvers<ContextType = GraphqlContext, ParentType extends ResolversParentTypes['StageStateArchiveUploadPayload'] = ResolversParentTypes['StageStateArchiveUploadPayload']> = {
+  upload?: Resolver<Maybe<ResolversTypes['StateArchiveUpload']>, ParentType, ContextType>;
+  userErrors?: Resolver<ReadonlyArray<ResolversTypes['StateArchiveUserError']>, ParentType, ContextType>;
+};
 
 export type StateResolvers<ContextType = GraphqlContext, ParentType extends ResolversParentTypes['State'] = ResolversParentTypes['State'], FederationReferenceType extends FederationReferenceTypes['State'] = FederationReferenceTypes['State']> = {
   __resolveReference?: ReferenceResolver<Maybe<ResolversTypes['State']> | FederationReferenceType, FederationReferenceType, ContextType>;
@@ -1172,6 +1247,19 @@ export type StateArchiveTagResolvers<ContextType = GraphqlContext, ParentType ex
   updatedAt?: Resolver<Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
 };
 
+export type StateArchiveUploadResolvers<ContextType = GraphqlContext, ParentType extends ResolversParentTypes['StateArchiveUpload'] = ResolversParentTypes['StateArchiveUpload']> = {
+  expiresAt?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  headers?: Resolver<ReadonlyArray<ResolversTypes['StateArchiveUploadHeader']>, ParentType, ContextType>;
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  method?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  url?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+};
+
+export type StateArchiveUploadHeaderResolvers<ContextType = GraphqlContext, ParentType extends ResolversParentTypes['StateArchiveUploadHeader'] = ResolversParentTypes['StateArchiveUploadHeader']> = {
+  name?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  value?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+};
+
 export type StateArchiveUserErrorResolvers<ContextType = GraphqlContext, ParentType extends ResolversParentTypes['StateArchiveUserError'] = ResolversParentTypes['StateArchiveUserError']> = {
   code?: Resolver<ResolversTypes['StateArchiveErrorCode'], ParentType, ContextType>;
   message?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
@@ -1245,6 +1333,7 @@ export type Resolvers<ContextType = GraphqlContext> = {
   PageInfo?: PageInfoResolvers<ContextType>;
   Query?: QueryResolvers<ContextType>;
   Sha256?: GraphQLScalarType;
+  StageStateArchiveUploadPayload?: StageStateArchiveUploadPayloadResolvers<ContextType>;
   State?: StateResolvers<ContextType>;
   StateArchive?: StateArchiveResolvers<ContextType>;
   StateArchiveChanges?: StateArchiveChangesResolvers<ContextType>;
@@ -1259,6 +1348,8 @@ export type Resolvers<ContextType = GraphqlContext> = {
   StateArchiveOperationProgress?: StateArchiveOperationProgressResolvers<ContextType>;
   StateArchiveStatus?: StateArchiveStatusResolvers<ContextType>;
   StateArchiveTag?: StateArchiveTagResolvers<ContextType>;
+  StateArchiveUpload?: StateArchiveUploadResolvers<ContextType>;
+  StateArchiveUploadHeader?: StateArchiveUploadHeaderResolvers<ContextType>;
   StateArchiveUserError?: StateArchiveUserErrorResolvers<ContextType>;
   StateArchiveVersion?: StateArchiveVersionResolvers<ContextType>;
   StateArchiveVersionConnection?: StateArchiveVersionConnectionResolvers<ContextType>;

@@ -15,11 +15,13 @@ import { errorBody, graphqlErrorBody, HttpError, INTERNAL_ERROR_MESSAGE } from '
 import { closeOnlyIdleConnections } from './idle-connections.ts';
 import { addPlaygroundRoutes } from './playground-routes.ts';
 import type { RequestScope } from './request-scope.ts';
+import { addUploadRoute, type UploadRouteOptions } from './upload-route.ts';
 
 /** What the HTTP layer needs from the rest. */
 export interface HttpServerOptions<Context extends { principal: Principal | null }>
   extends GraphqlRouteOptions<Context>,
     DownloadRouteOptions,
+    UploadRouteOptions,
     Pick<HealthRoutesOptions, 'isReady'> {
   /** Where request lines and failures go. */
   readonly logger: Logger;
@@ -118,6 +120,7 @@ export async function createHttpServer<Context extends { principal: Principal | 
     options,
   );
   addDownloadRoute(server, options);
+  addUploadRoute(server, options);
   addHealthRoutes(server, { isReady: () => options.isReady(), isDraining: () => draining });
   if (options.playground) addPlaygroundRoutes(server);
   await server.ready();

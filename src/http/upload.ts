@@ -3,6 +3,7 @@ import { open, rm } from 'node:fs/promises';
 import { type Readable, Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { GraphQLError } from 'graphql';
+import { plainFileName } from '../base/file-name.ts';
 
 /** A file on its way in, as the `Upload` scalar hands it to a resolver. */
 export interface FileUpload {
@@ -87,12 +88,5 @@ export async function spoolUpload(
     if (options.signal.aborted) throw new UploadInterruptedError('the request was given up');
     throw error;
   }
-  return { sizeBytes: BigInt(sizeBytes), sha256: hash.digest('hex'), fileName: plainName(filename) };
-}
-
-function plainName(name: string | undefined): string {
-  return (name ?? '')
-    .replace(/^.*[/\\]/, '')
-    .replace(/\p{Cc}/gu, '')
-    .slice(0, 255);
+  return { sizeBytes: BigInt(sizeBytes), sha256: hash.digest('hex'), fileName: plainFileName(filename) };
 }

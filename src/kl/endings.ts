@@ -45,6 +45,8 @@ export const SERVICE_ENDINGS: Readonly<Record<string, Ending>> = {
     'UNSUPPORTED_MEDIA_TYPE',
     'PRECONDITION_FAILED',
     'RANGE_NOT_SATISFIABLE',
+    'CONFLICT',
+    'GONE',
     'HEADERS_TOO_LARGE',
   ]),
   ...endings(EXIT.usage, false, ['INVALID_INPUT', 'BAD_USER_INPUT']),
@@ -73,6 +75,8 @@ export const SERVICE_ENDINGS: Readonly<Record<string, Ending>> = {
     'ARCHIVE_TOO_LARGE',
     'ARCHIVE_INCONSISTENT',
     'ARCHIVE_DIGEST_MISMATCH',
+    'UPLOAD_EXPIRED',
+    'UPLOAD_INCOMPLETE',
     'UNSUPPORTED_STATE_DOCUMENT',
   ]),
   ...endings(EXIT.tryAgain, true, [

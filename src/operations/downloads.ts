@@ -1,15 +1,13 @@
 import type { Readable } from 'node:stream';
 import type { Kysely } from 'kysely';
-import type { VerifiedLink } from '../auth/links.ts';
-import { mayIn } from '../auth/principal.ts';
 import type { KilolockDatabase } from '../database/connection.ts';
 import type { Database } from '../database/types.ts';
-import type { StateNamespace } from '../history/namespace.ts';
 import type { Caller } from '../history/states.ts';
 import type { ObjectRange } from '../store/object-store.ts';
 import { operationIdOf } from './archive-keys.ts';
 import { selectorOf } from './current-caller.ts';
 import type { AccessEnd } from './download-accesses.ts';
+import { isStillPermitted } from './link-permission.ts';
 import { expireArchives, findExports } from './operation-lifecycle.ts';
 import { type ArchiveRecord, findFinishedExport, type OperationRecord } from './operation-records.ts';
 import type { ArchiveServices } from './services.ts';
@@ -73,7 +71,8 @@ export async function openArchive(
   const opened = await environments.open(
     workspace === null || environment === null ? null : { workspace, environment },
   );
-  if (opened === null || !(await isStillPermitted(services, link, opened.namespace))) return null;
+  if (opened === null || !(await isStillPermitted(services, link, 'state.export', opened.namespace)))
+    return null;
   const { namespace, database } = opened;
   const operation = await findFinishedExport(database.for('read'), operationId, namespace);
   const archive = operation?.archive;
@@ -101,17 +100,6 @@ export async function openArchive(
       return (end) => accesses.end(database.for('record'), event, end);
     },
   };
-}
-
-/** Whether the token a link rests on still permits what the link does. One that rests on a JWT ends with it. */
-async function isStillPermitted(
-  { readCredential }: Pick<ArchiveServices, 'readCredential'>,
-  { token }: VerifiedLink,
-  namespace: StateNamespace,
-): Promise<boolean> {
-  if (token === null) return true;
-  const principal = await readCredential(token);
-  return principal !== null && mayIn(principal, 'state.export', namespace);
 }
 
 /** How much longer than it is kept a file is left alone that nobody who could be asked knows. */

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { rm } from 'node:fs/promises';
+import { abortable } from '../archive/abortable.ts';
 import { readArchiveFile } from '../archive/archive-file.ts';
 import { readManifestState } from '../archive/manifest-state.ts';
 import type { ArchivedState } from '../archive/model.ts';
@@ -16,9 +17,18 @@ import type { Idempotency } from './idempotency.ts';
 import { type ClaimedOperation, markSucceeded, type Success } from './operation-lifecycle.ts';
 import type { OperationOrder } from './operation-request.ts';
 import type { JobContext, OperationWork } from './operation-worker.ts';
-import { type StoredUpload, storeUpload, withLocalUpload } from './received-uploads.ts';
+import {
+  discardUpload,
+  readUpload,
+  removeUpload,
+  type StoredUpload,
+  storeUpload,
+  uploadGone,
+  withLocalUpload,
+} from './received-uploads.ts';
 import { type ArchiveServices, auditDetails, type CallerRequest } from './services.ts';
 import { admitOperation, type OperationOptions, startOperation } from './start-operation.ts';
+import { claimUpload, findUpload } from './upload-records.ts';
 import { RequestRefusedError } from './user-error.ts';
 
 /** What to restore, and under which name. */
@@ -35,14 +45,16 @@ export interface ImportRequest extends OperationOptions {
 /** A file that was received whole, on this machine's disk. It goes into the store when there is an operation for it. */
 export interface ReceivedFile extends LocalFile {
   readonly fileName: string;
+  readonly sizeBytes: bigint;
 }
 
 /**
- * Starts a restore, or finds the one the idempotency key stands for. The file is removed before it returns.
+ * Starts a restore from a file that came with the request, or finds the one the idempotency key stands for. The file is
+ * removed before it returns.
  *
  * @returns the operation's id.
- * @throws RequestRefusedError, RestoreRefusedError or ArchiveError when it is refused before there is an operation: not
- *   a row is written then.
+ * @throws RequestRefusedError, RestoreRefusedError or ArchiveError when it is refused before there is an operation: no row is
+ *   left then.
  * @throws NotPermittedError when the caller's state patterns do not cover the destination.
  */
 export async function importStateArchive(
@@ -51,38 +63,122 @@ export async function importStateArchive(
   file: ReceivedFile,
   input: ImportRequest,
 ): Promise<string> {
+  const { caller, signal } = request;
   try {
-    if (input.expectedSha256 !== null && input.expectedSha256 !== file.sha256) {
-      throw new RequestRefusedError(
-        'ARCHIVE_DIGEST_MISMATCH',
-        `The file received has the SHA-256 ${file.sha256}, not the expected one; send it again.`,
-        ['expectedSha256'],
-      );
-    }
-    const admission = await admitOperation(services, request, 'IMPORT', input, {
-      sha256: file.sha256,
-      label: input.label,
-      onConflict: JSON.stringify(input.onConflict, (_key, value) =>
-        typeof value === 'bigint' ? String(value) : value,
-      ),
-      allowSharedLineage: input.allowSharedLineage,
-      dryRun: input.dryRun,
-    });
+    refuseOther(file.sha256, input);
+    const admission = await admitOperation(
+      services,
+      request,
+      'IMPORT',
+      input,
+      fingerprintOf(input, { sha256: file.sha256 }),
+    );
     if (!admission.isNew) return admission.operationId;
-
-    const state = await archivedStateOf(file, services, request);
-    const destination = destinationOf(request.caller.namespace, input.label ?? state.label);
-    refuseUncovered(request.caller, destination.label, input.onConflict.kind);
-    await findPlace(request.caller.database.for('read'), { ...input, destination }, state);
-
-    const upload = await storeUpload(services, file, request.signal ?? new AbortController().signal);
-    return await startImport(services, request, { upload, input, destination }, admission.idempotency);
+    const destination = await findDestination(
+      services,
+      request,
+      readArchiveFile(file.path, { signal }),
+      input,
+    );
+    const upload = await storeUpload(services, caller, file, signal ?? new AbortController().signal);
+    const work = { upload, input, destination };
+    try {
+      return await startImport(services, request, work, admission.idempotency);
+    } finally {
+      // Unless an operation has it. What cannot be told now is found when its time is over.
+      await discardUpload(services, caller.database, upload.key).catch(() => {});
+    }
   } finally {
     await rm(file.path, { force: true });
   }
 }
 
-/** Starts the operation; the upload is removed from the store when it has ended, or there is none. */
+/**
+ * Starts a restore from an upload that is whole, or finds the one the idempotency key stands for. What is refused leaves the
+ * upload to be used; the operation uses it up, however it ends.
+ *
+ * @throws as {@link importStateArchive} does; RequestRefusedError UPLOAD_EXPIRED when it is not there for this caller,
+ *   UPLOAD_INCOMPLETE when more of it has to come.
+ */
+export async function importStagedArchive(
+  services: ArchiveServices,
+  request: CallerRequest,
+  uploadId: string,
+  input: ImportRequest,
+): Promise<string> {
+  const { database, namespace, principal } = request.caller;
+  const admission = await admitOperation(
+    services,
+    request,
+    'IMPORT',
+    input,
+    fingerprintOf(input, { uploadId }),
+  );
+  if (!admission.isNew) return admission.operationId;
+  const staged = await findUpload(database.for('read'), namespace, uploadId);
+  if (
+    staged === null ||
+    staged.subject !== principal.subject ||
+    staged.operationId !== null ||
+    staged.hasExpired
+  ) {
+    throw uploadGone();
+  }
+  if (staged.receivedBytes < staged.byteLength) {
+    throw new RequestRefusedError(
+      'UPLOAD_INCOMPLETE',
+      `${staged.receivedBytes} of ${staged.byteLength} bytes have come. Send the rest, and ask again.`,
+      ['uploadId'],
+    );
+  }
+  refuseOther(staged.sha256, input);
+  const destination = await findDestination(
+    services,
+    request,
+    readUpload(services, database, staged.id),
+    input,
+  );
+  const upload = { key: staged.id, sha256: staged.sha256, fileName: staged.fileName };
+  return startImport(services, request, { upload, input, destination }, admission.idempotency);
+}
+
+/** @throws RequestRefusedError ARCHIVE_DIGEST_MISMATCH unless it is the file that the caller expects. */
+function refuseOther(sha256: string, { expectedSha256 }: ImportRequest): void {
+  if (expectedSha256 === null || expectedSha256 === sha256) return;
+  throw new RequestRefusedError(
+    'ARCHIVE_DIGEST_MISMATCH',
+    `The file received has the SHA-256 ${sha256}, not the expected one; send it again.`,
+    ['expectedSha256'],
+  );
+}
+
+/** What makes two requests for an import the same. */
+function fingerprintOf(
+  { label, onConflict, allowSharedLineage, dryRun }: ImportRequest,
+  source: Readonly<Record<string, string>>,
+) {
+  const policy = JSON.stringify(onConflict, (_key, value) =>
+    typeof value === 'bigint' ? String(value) : value,
+  );
+  return { ...source, label, onConflict: policy, allowSharedLineage, dryRun };
+}
+
+/** Where the archive would go, by what it claims to be; refused when it cannot go there. */
+async function findDestination(
+  services: ArchiveServices,
+  request: CallerRequest,
+  bytes: AsyncIterable<Uint8Array>,
+  input: ImportRequest,
+): Promise<Destination> {
+  const { caller } = request;
+  const state = await archivedStateOf(bytes, services, request);
+  const destination = destinationOf(caller.namespace, input.label ?? state.label);
+  refuseUncovered(caller, destination.label, input.onConflict.kind);
+  await findPlace(caller.database.for('read'), { ...input, destination }, state);
+  return destination;
+}
+
+/** Starts the operation, which uses its upload up. */
 async function startImport(
   services: ArchiveServices,
   request: CallerRequest,
@@ -93,37 +189,35 @@ async function startImport(
   }: { readonly upload: StoredUpload; readonly input: ImportRequest; readonly destination: Destination },
   idempotency: Idempotency | null,
 ): Promise<string> {
+  const { caller } = request;
   const { onConflict, allowSharedLineage, dryRun } = input;
   const id = randomUUID();
-  let started: string | null = null;
-  try {
-    started = await startOperation(
-      services,
-      request,
-      {
-        id,
+  return startOperation(
+    services,
+    request,
+    {
+      id,
+      kind: 'IMPORT',
+      label: destination.label,
+      stateName: destination.name,
+      stateId: null,
+      archiveSha256: upload.sha256,
+      requestId: request.requestId,
+      idempotency,
+      order: {
         kind: 'IMPORT',
+        upload,
         label: destination.label,
-        stateName: destination.name,
-        stateId: null,
-        archiveSha256: upload.sha256,
-        requestId: request.requestId,
-        idempotency,
-        order: {
-          kind: 'IMPORT',
-          upload,
-          label: destination.label,
-          onConflict,
-          allowSharedLineage,
-          dryRun,
-        },
+        onConflict,
+        allowSharedLineage,
+        dryRun,
       },
-      input,
-    );
-    return started;
-  } finally {
-    if (started !== id) await services.store.uploads.remove(upload.key);
-  }
+      async recordedWith(db) {
+        if (!(await claimUpload(db, caller, upload.key, id))) throw uploadGone();
+      },
+    },
+    input,
+  );
 }
 
 /** What an import is to do. */
@@ -139,26 +233,26 @@ export function importWork(
   return {
     async job(context) {
       const request = await currentCaller(services, operation, database);
-      await withLocalUpload(services, order.upload, context.signal, (path) =>
+      await withLocalUpload(services, database, order.upload, context.signal, (path) =>
         runImport(services, request, path, order, context),
       );
     },
     async onEnd(_attempt, end) {
       // Otherwise it may be needed again.
       if (end === 'succeeded' || end === 'failed' || end === 'cancelled')
-        await services.store.uploads.remove(order.upload.key);
+        await removeUpload(services, database, order.upload.key);
     },
   };
 }
 
 /** What the file claims to be. Read within the request, and given up with it. */
 async function archivedStateOf(
-  { path }: ReceivedFile,
+  bytes: AsyncIterable<Uint8Array>,
   { limits }: ArchiveServices,
   { signal }: CallerRequest,
 ): Promise<ArchivedState> {
   try {
-    return await readManifestState(readArchiveFile(path, { signal }), limits);
+    return await readManifestState(abortable(bytes, signal), limits);
   } catch (error) {
     if (!signal?.aborted) throw error;
     throw new RequestRefusedError(

@@ -19,6 +19,8 @@ export interface NewOperation {
   readonly idempotency: Idempotency | null;
   /** What any worker is to do; null for a part of another operation, which whoever does that one does. */
   readonly order: OperationOrder | null;
+  /** What else is recorded in the transaction that records the operation; what it throws leaves neither. */
+  readonly recordedWith?: (db: Kysely<Database>) => Promise<void>;
 }
 
 /** Records an operation as PENDING; false when the caller used the idempotency key before. */

@@ -1,49 +1,98 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { createWriteStream } from 'node:fs';
 import { rm } from 'node:fs/promises';
-import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
+import type { KilolockDatabase } from '../database/connection.ts';
+import type { Caller } from '../history/states.ts';
 import { rowPathsOf } from '../restore/restore-request.ts';
-import type { LocalFile } from '../store/object-store.ts';
+import { type LocalFile, ObjectMissingError } from '../store/object-store.ts';
 import type { ArchiveServices } from './services.ts';
+import {
+  addPiece,
+  deleteUpload,
+  expireUpload,
+  findAbandoned,
+  findPieces,
+  insertUpload,
+  listPieces,
+} from './upload-records.ts';
 import { RequestRefusedError } from './user-error.ts';
 
 /** A file that a caller sent, in the store: whichever machine works on it can fetch it. */
 export interface StoredUpload {
-  /** Its key among the uploads of the store. */
+  /** The id of its record, which says where its pieces are. */
   readonly key: string;
   /** Lowercase hex. */
   readonly sha256: string;
   readonly fileName: string;
 }
 
-/** Puts a file that was received whole into the store. The local one stays the caller's to remove. */
+/** The key of a piece of an upload in the store: one that nobody had before, so that nobody's piece is another's. */
+export function pieceKeyOf(uploadId: string): string {
+  return `${uploadId}.${randomUUID()}`;
+}
+
+/** How long a file that came within a request is kept for its operation to be recorded. */
+const UNUSED_SECONDS = 3_600;
+
+/**
+ * Puts a file that was received whole into the store, as an upload of one piece. The local one stays the caller's to remove.
+ *
+ * @throws the errors of the store and the database; what they leave is removed when the upload expires.
+ */
 export async function storeUpload(
   { store }: Pick<ArchiveServices, 'store'>,
-  file: LocalFile & { readonly fileName: string },
+  caller: Caller,
+  file: LocalFile & { readonly fileName: string; readonly sizeBytes: bigint },
   signal: AbortSignal,
 ): Promise<StoredUpload> {
+  const { sha256, fileName, sizeBytes: byteLength } = file;
+  const db = caller.database.for('record');
   const key = randomUUID();
-  await store.uploads.put(key, file, signal);
-  return { key, sha256: file.sha256, fileName: file.fileName };
+  const objectKey = pieceKeyOf(key);
+  await insertUpload(db, caller, { id: key, fileName, sha256, byteLength }, UNUSED_SECONDS);
+  await store.uploads.put(objectKey, file, signal);
+  if (!(await addPiece(db, key, { startByte: 0n, byteLength, objectKey }, 1))) throw uploadGone();
+  return { key, sha256, fileName };
+}
+
+/** The refusal of an upload that is not there, or not for this caller to use: they are not told apart. */
+export function uploadGone(): RequestRefusedError {
+  return new RequestRefusedError(
+    'UPLOAD_EXPIRED',
+    'There is no such upload of yours, or no longer: it has expired, or an import has used it. Nothing was written; send the file again.',
+    ['uploadId'],
+  );
+}
+
+/** The bytes of an upload, from the first on, a piece after the other. */
+export async function* readUpload(
+  { store }: Pick<ArchiveServices, 'store'>,
+  database: KilolockDatabase,
+  uploadId: string,
+): AsyncGenerator<Buffer, void, void> {
+  for (const objectKey of await listPieces(database.for('read'), uploadId)) {
+    yield* await store.uploads.read(objectKey);
+  }
 }
 
 /**
  * Has work done on a local copy of an upload: an inspection reads in it to and fro, and may read it twice. The copy, and the
  * rows that a restore puts aside beside it, are gone afterwards.
  *
- * @throws RequestRefusedError ARCHIVE_DIGEST_MISMATCH when it is not the file that was announced; nothing has looked into it
- *   then.
+ * @throws RequestRefusedError ARCHIVE_DIGEST_MISMATCH when it is not the file that was announced, UPLOAD_EXPIRED when it is
+ *   gone; nothing has looked into it then.
  */
 export async function withLocalUpload<Result>(
-  { store, scratch }: Pick<ArchiveServices, 'store' | 'scratch'>,
+  services: Pick<ArchiveServices, 'store' | 'scratch'>,
+  database: KilolockDatabase,
   { key, sha256 }: StoredUpload,
   signal: AbortSignal,
   work: (path: string) => Promise<Result>,
 ): Promise<Result> {
-  const path = scratch.path();
+  const path = services.scratch.path();
   try {
-    const received = await saveLocally(await store.uploads.read(key), path, signal);
+    const received = await saveLocally(readUpload(services, database, key), path, signal);
     if (received !== sha256) {
       throw new RequestRefusedError(
         'ARCHIVE_DIGEST_MISMATCH',
@@ -51,6 +100,9 @@ export async function withLocalUpload<Result>(
       );
     }
     return await work(path);
+  } catch (error) {
+    if (!(error instanceof ObjectMissingError)) throw error;
+    throw uploadGone();
   } finally {
     for (const each of [path, ...Object.values(rowPathsOf({ archivePath: path }))]) {
       await rm(each, { force: true });
@@ -59,7 +111,7 @@ export async function withLocalUpload<Result>(
 }
 
 /** Writes bytes into a new file, for its owner alone, and tells their SHA-256 in lowercase hex. */
-async function saveLocally(bytes: Readable, path: string, signal: AbortSignal): Promise<string> {
+async function saveLocally(bytes: AsyncIterable<Buffer>, path: string, signal: AbortSignal): Promise<string> {
   const hash = createHash('sha256');
   const digest = async function* (chunks: AsyncIterable<Buffer>) {
     for await (const chunk of chunks) {
@@ -71,12 +123,64 @@ async function saveLocally(bytes: Readable, path: string, signal: AbortSignal): 
   return hash.digest('hex');
 }
 
-/** Longer than an operation waits for its turn. */
-const ABANDONED_AGE_MS = 24 * 3_600_000;
+/**
+ * Removes an upload that nobody can use any more: its pieces, those too that are not on record, and then its record, so that
+ * none is left without one.
+ */
+export async function removeUpload(
+  { store }: Pick<ArchiveServices, 'store'>,
+  database: KilolockDatabase,
+  uploadId: string,
+): Promise<void> {
+  for await (const { key } of store.uploads.list(`${uploadId}.`)) await store.uploads.remove(key);
+  await deleteUpload(database.for('record'), uploadId);
+}
 
-/** Removes the uploads that a process which died left in the store. */
-export async function removeAbandonedUploads({ store }: Pick<ArchiveServices, 'store'>): Promise<void> {
-  for await (const { key, ageMs } of store.uploads.list()) {
-    if (ageMs >= ABANDONED_AGE_MS) await store.uploads.remove(key);
+/** Removes an upload, unless an operation has it: from here on none will. */
+export async function discardUpload(
+  services: Pick<ArchiveServices, 'store'>,
+  database: KilolockDatabase,
+  uploadId: string,
+): Promise<void> {
+  if (await expireUpload(database.for('record'), uploadId)) await removeUpload(services, database, uploadId);
+}
+
+/** Longer than an upload lasts, and an operation waits for its turn. */
+const UNKNOWN_AGE_MS = 7 * 24 * 3_600_000;
+/** So many uploads, or pieces, are looked at in one go. */
+const PAGE = 1_000;
+
+/**
+ * Removes the uploads that nobody can use any more, and old pieces in the store that are none of any: what a process that
+ * died between two steps left is found the next time. A database that cannot be asked does not hinder the others.
+ *
+ * @throws AggregateError when not every open database could be asked, after all the others were.
+ */
+export async function removeAbandonedUploads(
+  services: Pick<ArchiveServices, 'environments' | 'store'>,
+): Promise<void> {
+  const { environments, store } = services;
+  const failures: unknown[] = [];
+  for (const database of environments.openDatabases) {
+    try {
+      for (const id of await findAbandoned(database.for('housekeeping'), PAGE)) {
+        await removeUpload(services, database, id);
+      }
+    } catch (error) {
+      failures.push(error);
+    }
+  }
+  if (failures.length > 0) {
+    throw new AggregateError(failures, 'Not every database could be asked.', { cause: failures[0] });
+  }
+  const old: string[] = [];
+  for await (const { key, ageMs } of store.uploads.list()) if (ageMs >= UNKNOWN_AGE_MS) old.push(key);
+  while (old.length > 0) {
+    const page = old.splice(0, PAGE);
+    const known = new Set<string>();
+    for (const database of environments.openDatabases) {
+      for (const key of await findPieces(database.for('housekeeping'), page)) known.add(key);
+    }
+    for (const key of page) if (!known.has(key)) await store.uploads.remove(key);
   }
 }

@@ -144,6 +144,7 @@ async function recordWithinLimits(
   const admit = async ({ db }: DatabaseSession) => {
     await lockAdmission(db, caller);
     if (!(await insertOperation(db, caller, operation))) return false;
+    await operation.recordedWith?.(db);
     // The new one is among them.
     if ((await countAtWork(db, caller)) > maxOperationsPerPrincipal) {
       throw new RequestRefusedError(

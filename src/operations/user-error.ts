@@ -21,7 +21,9 @@ export type UserErrorCode =
   | 'STATE_AMBIGUOUS'
   | 'STATE_EMPTY'
   | 'STATE_NOT_FOUND'
-  | 'TOO_MANY_OPERATIONS';
+  | 'TOO_MANY_OPERATIONS'
+  | 'UPLOAD_EXPIRED'
+  | 'UPLOAD_INCOMPLETE';
 
 /** Something the caller can mend: what happened, where, and what to do. */
 export interface UserError {

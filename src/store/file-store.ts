@@ -51,9 +51,9 @@ export async function openFileStore(directory: string): Promise<ObjectStore> {
       return file.createReadStream(range);
     },
 
-    async *list() {
+    async *list(prefix = '') {
       for (const key of await readdir(directory)) {
-        if (key.endsWith(PARTIAL)) continue;
+        if (!key.startsWith(prefix) || key.endsWith(PARTIAL)) continue;
         const found = await statOf(key);
         if (found?.isFile()) {
           yield { key, sizeBytes: BigInt(found.size), ageMs: Date.now() - found.mtimeMs };

@@ -44,8 +44,8 @@ export interface ObjectStore {
    * @throws ObjectMissingError when there is none.
    */
   read(key: string, range?: ObjectRange): Promise<Readable>;
-  /** The objects there are, in no order; some that come or go meanwhile. */
-  list(): AsyncIterable<StoredObject>;
+  /** The objects whose keys begin so, in no order; of those that come or go meanwhile, some. */
+  list(prefix?: string): AsyncIterable<StoredObject>;
   /** Removes an object, if it is there. */
   remove(key: string): Promise<void>;
   /** Removes what others began to put and have not touched for so long. */

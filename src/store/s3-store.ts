@@ -166,9 +166,10 @@ export function openS3Store({ client, bucket: Bucket, prefix }: Bucket, area: st
       return tellingFailure(found.Body as Readable);
     },
 
-    async *list() {
+    async *list(begin = '') {
+      const under = { Bucket, Prefix: Prefix + begin };
       try {
-        for await (const { Contents = [] } of paginateListObjectsV2({ client }, { Bucket, Prefix })) {
+        for await (const { Contents = [] } of paginateListObjectsV2({ client }, under)) {
           for (const { Key = '', Size = 0, LastModified = new Date() } of Contents) {
             yield {
               key: Key.slice(Prefix.length),

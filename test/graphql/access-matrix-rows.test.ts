@@ -51,6 +51,8 @@ const NAMED: Named = {
     'Mutation.exportStateArchive(input)': '{ name: $name, scope: $scope }',
     'Mutation.importStateArchive(input)': '{ file: $file, name: $name, scope: $scope, dryRun: true }',
     'Mutation.importStateSnapshot(input)': '{ name: $name, scope: $scope, document: "This is not a state." }',
+    'Mutation.stageStateArchiveUpload(input)':
+      '{ byteLength: "1", sha256: "0000000000000000000000000000000000000000000000000000000000000000", scope: $scope }',
     'StateArchive by id': '$archiveById',
     'StateArchive by workspaceId, environmentId, name': '$archiveByName',
     'State by id': '$stateById',
@@ -120,7 +122,7 @@ let secrets: readonly string[];
 const tokens = new Map<string, string>();
 
 beforeAll(async () => {
-  service = await startTestService();
+  service = await startTestService({ MAX_UPLOADS_PER_PRINCIPAL: '1000' });
   tokens.set('right', await service.token({ ...HOME, scopes: SCOPES_OF_ALL }));
   for (const { name, claims } of STRANGERS) {
     tokens.set(name, await service.token({ ...claims, scopes: SCOPES_OF_ALL }));

@@ -633,7 +633,7 @@ describe('a file whose manifest cannot be used', () => {
     importStateArchive(
       { ...backend.services, limits: { ...backend.services.limits, maxMetadataBytes: MEBIBYTE } },
       { caller, requestId: 'request-1', signal },
-      { path, sha256: '', fileName: '' },
+      { path, sha256: '', sizeBytes: 0n, fileName: '' },
       {
         label: null,
         onConflict: { kind: 'REFUSE' },

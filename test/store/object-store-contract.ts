@@ -9,10 +9,10 @@ import type { LocalFile, ObjectStore, StoredObject } from '../../src/store/objec
 const never = new AbortController().signal;
 const MEBIBYTE = 1024 * 1024;
 
-/** All objects of a store. */
-export async function listed(store: ObjectStore): Promise<StoredObject[]> {
+/** The objects of a store, all of them or those whose keys begin so. */
+export async function listed(store: ObjectStore, prefix?: string): Promise<StoredObject[]> {
   const found: StoredObject[] = [];
-  for await (const object of store.list()) found.push(object);
+  for await (const object of store.list(prefix)) found.push(object);
   return found;
 }
 
@@ -111,6 +111,8 @@ export function describeObjectStore(name: string, open: () => Promise<ObjectStor
       // The clock of a store counts in whole seconds.
       expect(Math.abs(found.find(({ key }) => key === kept)?.ageMs ?? Infinity)).toBeLessThan(300_000);
       expect(found.map(({ key }) => key)).not.toContain(removed);
+      expect((await listed(store, kept.slice(0, 20))).map(({ key }) => key)).toEqual([kept]);
+      expect(await listed(store, kept.slice(1))).toEqual([]);
     });
 
     test('a put that is called off leaves nothing behind', async () => {

@@ -32,6 +32,8 @@ export interface S3Server {
   readonly requests: string[];
   /** The keys of the objects in a bucket. */
   keys(bucket: string): string[];
+  /** The bytes of an object; none when it is not there. */
+  object(bucket: string, key: string): Buffer;
   /** How many multipart uploads are neither completed nor aborted. */
   readonly openUploads: number;
   createBucket(name: string, options?: { readonly objectLock?: boolean }): void;
@@ -223,6 +225,7 @@ export async function startS3Server(): Promise<S3Server> {
     },
     requests,
     keys: (bucket) => [...(buckets.get(bucket)?.objects.keys() ?? [])].sort(),
+    object: (bucket, key) => buckets.get(bucket)?.objects.get(key)?.bytes ?? Buffer.alloc(0),
     get openUploads() {
       return uploads.size;
     },

@@ -6,9 +6,14 @@ import { spoolUpload, UploadTooLargeError } from '../../http/upload.ts';
 import { cancelOperation, operationNotFound } from '../../operations/cancel-operation.ts';
 import { NotPermittedError } from '../../operations/destination-permission.ts';
 import { exportStateArchive } from '../../operations/export-state-archive.ts';
-import { type ImportRequest, importStateArchive } from '../../operations/import-state-archive.ts';
+import {
+  type ImportRequest,
+  importStagedArchive,
+  importStateArchive,
+} from '../../operations/import-state-archive.ts';
 import { importStateSnapshot } from '../../operations/import-state-snapshot.ts';
 import type { OperationRecord } from '../../operations/operation-records.ts';
+import { stageUpload } from '../../operations/staged-uploads.ts';
 import { type OperationOptions, undecided } from '../../operations/start-operation.ts';
 import {
   pathTo,
@@ -49,8 +54,17 @@ export const Mutation: MutationResolvers = {
         dryRun: input.dryRun,
         expectedSha256: input.expectedSha256 ?? null,
       };
-      const file = await receive(context, input.file);
-      return importStateArchive(context.services, { ...context, ...reader }, file, request);
+      const { file, uploadId } = input;
+      const asked = { ...context, ...reader };
+      if (typeof uploadId === 'string' && !file) {
+        return importStagedArchive(context.services, asked, uploadId, request);
+      }
+      if (!file || typeof uploadId === 'string') {
+        throw new RequestRefusedError('INVALID_INPUT', 'Give exactly one of `file` and `uploadId`.', [
+          'file',
+        ]);
+      }
+      return importStateArchive(context.services, asked, await receive(context, file), request);
     });
   },
 
@@ -65,6 +79,21 @@ export const Mutation: MutationResolvers = {
       operation: await readOne(reader, ({ operationById }) => operationById.load(input.id)),
       userErrors: 'refusal' in outcome ? [outcome.refusal] : [],
     };
+  },
+
+  async stageStateArchiveUpload(_root, { input }, context) {
+    const reader = await destinationReader(context, input.scope);
+    const { byteLength, sha256, fileName = null } = input;
+    const outcome = await refusable(context, 'stageStateArchiveUpload', () =>
+      stageUpload(
+        context.services,
+        { ...context, ...reader },
+        { byteLength, sha256, fileName },
+        context.publicUrl,
+      ),
+    );
+    if ('refusal' in outcome) return { upload: null, userErrors: [outcome.refusal] };
+    return { upload: { ...outcome.value, ...WHOLE_IN_ONE_REQUEST }, userErrors: [] };
   },
 
   async importStateSnapshot(_root, { input }, context) {
@@ -94,6 +123,16 @@ export const Mutation: MutationResolvers = {
       userErrors: isGone ? [GONE_SINCE] : [],
     };
   },
+};
+
+/** How tus 1.0 has a file sent that begins at its first byte. */
+const WHOLE_IN_ONE_REQUEST = {
+  method: 'PATCH',
+  headers: [
+    { name: 'Tus-Resumable', value: '1.0.0' },
+    { name: 'Upload-Offset', value: '0' },
+    { name: 'Content-Type', value: 'application/offset+octet-stream' },
+  ],
 };
 
 /** What a key stands for may have been put away by the time it is shown again. */

@@ -88,6 +88,7 @@ export async function startTestServer(
       };
     },
     openDownload: async () => null,
+    openUpload: async () => null,
     isReady: async () => true,
     logger: pino({ level: 'debug' }, { write: (line: string) => void log.push(JSON.parse(line)) }),
     playground: false,

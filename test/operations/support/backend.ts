@@ -80,6 +80,8 @@ export async function openBackend(): Promise<Backend> {
     limits: DEFAULT_ARCHIVE_LIMITS,
     maxOperationsPerPrincipal: 100,
     maxArchivesPerPrincipal: 100,
+    maxUploadsPerPrincipal: 100,
+    maxUploadBytesPerPrincipal: 1e12,
     uploads: new UploadsInFlight(100),
     retentionSeconds: 3600,
   };
@@ -245,10 +247,9 @@ export async function runImport(
   const staged = services.scratch.path();
   await copyFile(path, staged);
   await chmod(staged, 0o600);
-  const sha256 = createHash('sha256')
-    .update(await readFile(staged))
-    .digest('hex');
-  const file = { path: staged, sha256, fileName: 'upload.klstate' };
+  const bytes = await readFile(staged);
+  const sha256 = createHash('sha256').update(bytes).digest('hex');
+  const file = { path: staged, sha256, sizeBytes: BigInt(bytes.length), fileName: 'upload.klstate' };
   giveDatabase(services, caller);
   const id = await importStateArchive(services, { caller, requestId: REQUEST_ID }, file, {
     ...DEFAULTS,
