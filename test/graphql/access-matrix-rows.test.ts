@@ -31,8 +31,10 @@ const schema = enforceAuthorization(
   ]),
   { publicCoordinates: PUBLIC_COORDINATES },
 );
+/** What is made by being asked for, and of no row. */
+const OF_NO_ROW = /^StateArchiveUpload(Header)?\./;
 const COORDINATES = [...fieldRequirements(schema)]
-  .filter(([, requirement]) => requirement.authenticated)
+  .filter(([coordinate, requirement]) => requirement.authenticated && !OF_NO_ROW.test(coordinate))
   .map(([coordinate]) => coordinate);
 
 /** Names the target in variables, so that what is asked is the same text whatever it is. */
