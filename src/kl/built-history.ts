@@ -135,8 +135,9 @@ export async function buildHistory(
     updatedAt: present(versions.at(-1), 'there is a version').createdAt,
     currentSerial: last.serial,
     currentVersionId: present(versions.at(-1), 'there is a version').id,
-    exclusiveLocks: false,
-    coexistenceMode: 'warn',
+    // What Kilolock gives a state that Terraform writes: one without its lock would let two write at once.
+    exclusiveLocks: true,
+    coexistenceMode: 'strict',
   };
   return {
     duplicates,

@@ -72,6 +72,11 @@ export class ArchiveService {
     return new ArchiveService(url ?? '', dataDirectory, running);
   }
 
+  /** The address of `/graphql`. */
+  get endpoint(): string {
+    return `${this.#url}/graphql`;
+  }
+
   /** All it printed so far. */
   get log(): string {
     return this.#running.log;
@@ -95,7 +100,7 @@ export class ArchiveService {
 
   /** The service as it answers to an `Authorization` header. */
   withAuthorization(authorization: string): ArchiveClient {
-    return new ArchiveClient(`${this.#url}/graphql`, authorization);
+    return new ArchiveClient(this.endpoint, authorization);
   }
 
   async stop(): Promise<void> {

@@ -1,4 +1,5 @@
 import type { Part } from './part.ts';
+import { builtHistories } from './parts/built-histories.ts';
 import { conflicts } from './parts/conflicts.ts';
 import { databaseRoles } from './parts/database-roles.ts';
 import { foreignArchives } from './parts/foreign-archives.ts';
@@ -28,6 +29,7 @@ export const PARTS: readonly Part[] = [
   writesDuringExports,
   overwritesUnderWrites,
   foreignArchives,
+  builtHistories,
   logs,
   databaseRoles,
   olderDatabases,
