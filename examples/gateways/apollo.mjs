@@ -25,7 +25,7 @@ const server = new ApolloServer({
   }),
   // Codes and messages of subgraphs are written for callers; stack traces of the gateway are not.
   includeStacktraceInErrorResponses: false,
-  // It has no way to carry a file: an archive to import goes to the subgraph's own address.
+  // It has no way to carry a file: stageStateArchiveUpload says where to send it, importStateArchive takes its id.
 });
 
 const { url } = await startStandaloneServer(server, {

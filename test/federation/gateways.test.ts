@@ -238,6 +238,34 @@ describe.each([
     });
   }
 
+  test.each([true, false])(
+    'an archive is announced, sent to the service itself, and imported by its id; a dry run: %s',
+    async (dryRun) => {
+      const { bytes, sha256 } = await exported();
+      const announced = { byteLength: String(bytes.length), sha256, fileName: 'network.klstate' };
+      const staged = await ask(
+        `mutation ($input: StageStateArchiveUploadInput!) { stageStateArchiveUpload(input: $input) {
+          upload { id url method headers { name value } } userErrors { code message } } }`,
+        { variables: { input: announced } },
+      );
+      expect(staged.data.stageStateArchiveUpload.userErrors).toEqual([]);
+      const { id, url, method, headers } = staged.data.stageStateArchiveUpload.upload;
+      const fields = headers.map(({ name, value }: { name: string; value: string }) => [name, value]);
+      const sent = await fetch(url, { method, headers: Object.fromEntries(fields), body: bytes });
+      expect([sent.ok, new URL(url).origin]).toEqual([true, service.url]);
+      const input = { uploadId: id, name: `staged/${program}`, allowSharedLineage: true, dryRun };
+      const { data } = await ask(
+        `mutation ($input: ImportStateArchiveInput!) { importStateArchive(input: $input) {
+          operation { status report { dryRun versionCount } } userErrors { code message } } }`,
+        { variables: { input } },
+      );
+      expect(data.importStateArchive).toEqual({
+        operation: { status: 'SUCCEEDED', report: { dryRun, versionCount: 2 } },
+        userErrors: [],
+      });
+    },
+  );
+
   test('what a caller can mend comes as data, with its code, and what it cannot as an error with its code', async () => {
     const answer = await ask(`mutation { exportStateArchive(input: { name: "prod/nothing" }) {
       operation { id } userErrors { code message path } } }`);
