@@ -51,8 +51,14 @@ export const POLICIES: CredentialPolicies = {
   owner: { export: true, import: true },
 };
 
-/** Opens a backend on a database of its own, without states. */
-export async function openBackend(): Promise<Backend> {
+/**
+ * Opens a backend on a database of its own, without states.
+ *
+ * @param queueOn the database that the queue is asked on, with its faults.
+ */
+export async function openBackend(
+  queueOn: (database: KilolockDatabase) => KilolockDatabase = (database) => database,
+): Promise<Backend> {
   const directory = await mkdtemp(join(tmpdir(), 'state-archive-'));
   const given = await createTestDatabase();
   const storeDirectory = join(directory, 'store');
@@ -62,7 +68,7 @@ export async function openBackend(): Promise<Backend> {
     database,
     new EnvironmentDatabases({ maxDatabases: 2, maxConnectionsEach: 2, onOpened: async () => {} }),
   );
-  const queue = new HeldQueue(database);
+  const queue = new HeldQueue(queueOn(database));
   let worker = newWorker(queue, environments);
   const services: ArchiveServices = {
     environments,
