@@ -38,6 +38,8 @@ export interface ChaosOptions {
 export interface ChaosReport {
   readonly killed: Readonly<Record<string, number>>;
   readonly killedAtCommit: number;
+  /** How many processes stood still for a while, and woke when others had done their work. */
+  readonly frozen: number;
   /** Operations by kind and outcome. */
   readonly outcomes: Readonly<Record<string, number>>;
   /** Operations by how often they were begun. */
@@ -51,6 +53,12 @@ const SOURCES = 4;
 const OUTSTANDING = 8;
 const STOP_MS = 60_000;
 const SETTLE_MS = 180_000;
+/** After so long a balancer would ask another replica. */
+const PREVIEW_PATIENCE_MS = 5_000;
+/** One of so many is frozen, beside those that are killed, */
+const KILLS_A_FREEZE = 8;
+/** for longer than it is believed to be at work. */
+const FREEZE_MS = 20_000;
 
 interface Source {
   readonly label: string;
@@ -144,6 +152,7 @@ class Chaos {
   readonly #tasks = new Map<string, Task>();
   readonly #random: () => number;
   #killedAtCommit = 0;
+  #frozen = 0;
   #isOver = false;
 
   constructor(
@@ -271,7 +280,7 @@ class Chaos {
       const source = sources[this.#below(sources.length)];
       const begun = performance.now();
       try {
-        const answer = await this.#client.once(PREVIEW, { name: source?.label });
+        const answer = await this.#client.once(PREVIEW, { name: source?.label }, null, PREVIEW_PATIENCE_MS);
         if (answer !== null) this.#previewsMs.push(performance.now() - begun);
       } catch (error) {
         this.#problems.push(`a preview: ${(error as Error).message}`);
@@ -397,7 +406,12 @@ class Chaos {
 
   async #killSome(): Promise<void> {
     const { kills, pauseMs, tell } = this.#options;
+    const frozen: Promise<void>[] = [];
     for (let kill = 1; kill <= kills; kill += 1) {
+      if (kill % KILLS_A_FREEZE === 0) {
+        const machine = this.#machines[this.#below(this.#machines.length)];
+        if (machine !== undefined) frozen.push(machine.freeze(FREEZE_MS));
+      }
       await pause(pauseMs * (0.25 + 0.75 * this.#random()));
       const committing = kill % 3 === 0 ? await this.#whoeverCommits() : null;
       if (committing !== null) this.#killedAtCommit += 1;
@@ -405,6 +419,8 @@ class Chaos {
       await victim?.kill();
       if (kill % 10 === 0) tell(`${kill} killed, ${this.#tasks.size} operations`);
     }
+    await Promise.all(frozen);
+    this.#frozen = frozen.length;
   }
 
   /** The machine whose record of success is being committed at this moment; null when none does so for a while. */
@@ -609,6 +625,7 @@ class Chaos {
     return {
       killed: Object.fromEntries(this.#machines.map(({ name, kills }) => [name, kills])),
       killedAtCommit: this.#killedAtCommit,
+      frozen: this.#frozen,
       outcomes: Object.fromEntries(outcomes.map(({ outcome, count }) => [outcome, count])),
       attempts: Object.fromEntries(attempts.map(({ attempt, count }) => [attempt, count])),
       previews: { count: sorted.length, p50Ms: at(0.5), p99Ms: at(0.99) },

@@ -13,6 +13,9 @@ export class UnexpectedAnswerError extends Error {
   override readonly name = 'UnexpectedAnswerError';
 }
 
+/** Longer than an answer takes: a frozen machine gives none. */
+const ANSWER_MS = 60_000;
+
 /** What a caller is told when a machine goes down with the request, and may ask again for. */
 const WORTH_ASKING_AGAIN = ['UNAVAILABLE', 'OPERATION_INTERRUPTED', 'TOO_MANY_OPERATIONS'];
 
@@ -44,11 +47,12 @@ export class Client {
     }
   }
 
-  /** One try; null when the machine went away, or says that it may be asked again. */
+  /** One try; null when the machine went away, says nothing for so long, or that it may be asked again. */
   async once<Data>(
     query: string,
     variables: Readonly<Record<string, unknown>>,
     file: Uint8Array<ArrayBuffer> | null = null,
+    patienceMs = ANSWER_MS,
   ): Promise<Data | null> {
     const replica = this.#replicas[this.#choose(this.#replicas.length)];
     let answer: { data?: Data; errors?: { message: string; extensions?: { code?: string } }[] };
@@ -61,6 +65,7 @@ export class Client {
           ...(file === null && { 'content-type': 'application/json' }),
         },
         body: file === null ? JSON.stringify({ query, variables }) : multipart(query, variables, file),
+        signal: AbortSignal.timeout(patienceMs),
       });
       if (response.status === 503) return null;
       answer = (await response.json()) as typeof answer;

@@ -88,6 +88,14 @@ export class Machine {
     this.start();
   }
 
+  /** Freezes it, and lets it go on after a while, unless it was killed meanwhile. */
+  async freeze(milliseconds: number): Promise<void> {
+    const child = this.#child;
+    child?.kill('SIGSTOP');
+    await pause(milliseconds);
+    child?.kill('SIGCONT');
+  }
+
   /** Ends it as an operator does, and gives back how it ended; it is killed when it does not end in time. */
   async stop(patienceMs: number): Promise<string> {
     const child = this.#child;
