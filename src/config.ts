@@ -51,6 +51,10 @@ export interface Config {
   readonly maxArchiveBytes: number;
   /** How many exports and imports one subject may have pending or running in an environment, and send at a time. */
   readonly maxOperationsPerPrincipal: number;
+  /** How many archives are kept of an environment at a time. */
+  readonly maxArchives: number;
+  /** How many bytes those may be in all. */
+  readonly maxArchiveBytesKept: number;
   /** How many uploads one subject may have waiting in an environment. */
   readonly maxUploadsPerPrincipal: number;
   /** How many bytes those may be in all. */
@@ -150,6 +154,8 @@ const environment = z.object({
   MAX_INLINE_UPLOAD_BYTES: bytes.default(32 * MEBIBYTE),
   MAX_ARCHIVE_BYTES: bytes.default(4096 * MEBIBYTE),
   MAX_OPERATIONS_PER_PRINCIPAL: z.coerce.number().int().min(1).max(1000).default(3),
+  MAX_ARCHIVES: z.coerce.number().int().min(1).max(1_000_000).default(10_000),
+  MAX_ARCHIVE_BYTES_KEPT: bytes.default(100 * 1024 * MEBIBYTE),
   MAX_UPLOADS_PER_PRINCIPAL: z.coerce.number().int().min(1).max(1000).default(10),
   MAX_UPLOAD_BYTES_PER_PRINCIPAL: bytes.default(16 * 1024 * MEBIBYTE),
   MAX_ARCHIVES_PER_PRINCIPAL: z.coerce.number().int().min(1).max(1_000_000).default(1000),
@@ -212,6 +218,8 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
     maxInlineUploadBytes: value.MAX_INLINE_UPLOAD_BYTES,
     maxArchiveBytes: value.MAX_ARCHIVE_BYTES,
     maxOperationsPerPrincipal: value.MAX_OPERATIONS_PER_PRINCIPAL,
+    maxArchives: value.MAX_ARCHIVES,
+    maxArchiveBytesKept: value.MAX_ARCHIVE_BYTES_KEPT,
     maxUploadsPerPrincipal: value.MAX_UPLOADS_PER_PRINCIPAL,
     maxUploadBytesPerPrincipal: value.MAX_UPLOAD_BYTES_PER_PRINCIPAL,
     maxArchivesPerPrincipal: value.MAX_ARCHIVES_PER_PRINCIPAL,

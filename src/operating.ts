@@ -88,6 +88,8 @@ export async function startOperating(
     limits: { ...DEFAULT_ARCHIVE_LIMITS, maxArchiveBytes: BigInt(config.maxArchiveBytes) },
     maxOperationsPerPrincipal: config.maxOperationsPerPrincipal,
     maxArchivesPerPrincipal: config.maxArchivesPerPrincipal,
+    maxArchives: config.maxArchives,
+    maxArchiveBytesKept: config.maxArchiveBytesKept,
     maxUploadsPerPrincipal: config.maxUploadsPerPrincipal,
     maxUploadBytesPerPrincipal: config.maxUploadBytesPerPrincipal,
     uploads: new UploadsInFlight(config.maxOperationsPerPrincipal),

@@ -33,6 +33,9 @@ export interface ArchiveServices {
   readonly maxOperationsPerPrincipal: number;
   /** How many archives of one subject are kept of an environment at a time. */
   readonly maxArchivesPerPrincipal: number;
+  /** How many archives are kept of an environment at a time, whoever exported them, and how many bytes of them. */
+  readonly maxArchives: number;
+  readonly maxArchiveBytesKept: number;
   /** How many uploads one subject may have waiting in an environment, and how many bytes of them in all. */
   readonly maxUploadsPerPrincipal: number;
   readonly maxUploadBytesPerPrincipal: number;

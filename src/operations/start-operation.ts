@@ -3,6 +3,7 @@ import { CommitUndecidedError } from '../database/commit.ts';
 import { type DatabaseSession, inTransaction } from '../database/connection.ts';
 import type { OperationKind } from '../database/types.ts';
 import type { Caller } from '../history/states.ts';
+import { type ArchiveQuota, refuseWithoutRoom } from './archive-quota.ts';
 import { selectorOf } from './current-caller.ts';
 import { type Idempotency, idempotencyOf, refuseReuse } from './idempotency.ts';
 import {
@@ -138,7 +139,7 @@ export async function waitForEnd(
 async function recordWithinLimits(
   caller: Caller,
   operation: NewOperation,
-  limits: Pick<ArchiveServices, 'maxOperationsPerPrincipal' | 'maxArchivesPerPrincipal'>,
+  limits: Pick<ArchiveServices, 'maxOperationsPerPrincipal' | 'maxArchivesPerPrincipal'> & ArchiveQuota,
 ): Promise<boolean> {
   const { maxOperationsPerPrincipal, maxArchivesPerPrincipal } = limits;
   const admit = async ({ db }: DatabaseSession) => {
@@ -158,6 +159,7 @@ async function recordWithinLimits(
         `${maxArchivesPerPrincipal} archives of yours are kept of this environment, as many as one may have. Nothing was started; ask again when one of them has expired.`,
       );
     }
+    if (operation.kind === 'EXPORT') await refuseWithoutRoom(db, caller, limits);
     return true;
   };
   try {

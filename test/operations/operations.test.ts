@@ -603,6 +603,46 @@ describe('a caller', () => {
     expect((await runExport({ services }, caller, 'app')).status).toBe('SUCCEEDED');
   });
 
+  test('shares the room of an environment with everybody in it: so many archives, and no more', async () => {
+    const services = { ...backend.services, maxArchives: 2 };
+    await post(backend.database, caller, 'app', firstDocument);
+    const colleague = withPrincipal(caller, { subject: 'colleague' });
+    const [first] = [
+      await runExport({ services }, caller, 'app'),
+      await runExport({ services }, colleague, 'app'),
+    ];
+    for (const who of [caller, colleague]) {
+      expect(await refusalOf(runExport({ services }, who, 'app'))).toMatchObject({ code: 'QUOTA_EXCEEDED' });
+    }
+    await backend.database.pool.query('update state_archive.operation set expires_at = now() where id = $1', [
+      first.id,
+    ]);
+    expect((await runExport({ services }, colleague, 'app')).status).toBe('SUCCEEDED');
+  });
+
+  test('keeps so many bytes of an environment, also when it is not known before how many there will be', async () => {
+    await post(backend.database, caller, 'app', firstDocument);
+    const first = await runExport(backend, caller, 'app');
+    const size = Number(first.archive?.sizeBytes);
+    const full = { ...backend.services, maxArchiveBytesKept: size };
+    expect(await refusalOf(runExport({ services: full }, caller, 'app'))).toMatchObject({
+      code: 'QUOTA_EXCEEDED',
+    });
+    const almostFull = await openBackend(undefined, { maxArchiveBytesKept: Math.floor(size * 1.5) });
+    try {
+      const other = await createCaller(almostFull);
+      await post(almostFull.database, other, 'app', firstDocument);
+      await post(almostFull.database, other, 'second', firstDocument);
+      expect((await runExport(almostFull, other, 'app')).status).toBe('SUCCEEDED');
+      const before = await storedFiles(almostFull);
+      const failed = await runExport(almostFull, other, 'second');
+      expect(failed).toMatchObject({ status: 'FAILED', error: { code: 'QUOTA_EXCEEDED' } });
+      expect(await storedFiles(almostFull)).toEqual(before);
+    } finally {
+      await almostFull.close();
+    }
+  });
+
   test('sends so many files at a time, and another when one has arrived or failed', async () => {
     const uploads = new UploadsInFlight(1);
     const { opened, open } = gate();

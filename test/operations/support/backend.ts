@@ -12,6 +12,7 @@ import { EnvironmentDatabases } from '../../../src/database/environment-database
 import { findNamespace, type NamespaceSelector } from '../../../src/history/namespace.ts';
 import type { Caller } from '../../../src/history/states.ts';
 import { Inspector } from '../../../src/inspection/inspector.ts';
+import type { ArchiveQuota } from '../../../src/operations/archive-quota.ts';
 import { DownloadAccesses } from '../../../src/operations/download-accesses.ts';
 import { Environments, type OpenEnvironment } from '../../../src/operations/environments.ts';
 import { exportStateArchive } from '../../../src/operations/export-state-archive.ts';
@@ -55,9 +56,11 @@ export const POLICIES: CredentialPolicies = {
  * Opens a backend on a database of its own, without states.
  *
  * @param queueOn the database that the queue is asked on, with its faults.
+ * @param quota what an environment may keep, when it is not as much as it likes.
  */
 export async function openBackend(
   queueOn: (database: KilolockDatabase) => KilolockDatabase = (database) => database,
+  quota: Partial<ArchiveQuota> = {},
 ): Promise<Backend> {
   const directory = await mkdtemp(join(tmpdir(), 'state-archive-'));
   const given = await createTestDatabase();
@@ -86,6 +89,9 @@ export async function openBackend(
     limits: DEFAULT_ARCHIVE_LIMITS,
     maxOperationsPerPrincipal: 100,
     maxArchivesPerPrincipal: 100,
+    maxArchives: 10_000,
+    maxArchiveBytesKept: 1e12,
+    ...quota,
     maxUploadsPerPrincipal: 100,
     maxUploadBytesPerPrincipal: 1e12,
     uploads: new UploadsInFlight(100),
