@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { stat } from 'node:fs/promises';
+import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import pino from 'pino';
@@ -167,7 +168,7 @@ describe('a COMMIT whose answer is lost', () => {
   });
 });
 
-test('a COMMIT that stalls tells nobody a lie: its operation reads RUNNING, nobody else takes it up, and cancels nothing', async () => {
+test('a COMMIT that stalls tells nobody a lie: its operation reads RUNNING, and nobody else takes it up', async () => {
   await post(backend.database, caller, 'app', firstDocument);
   let atWork = '';
   let seen: unknown;
@@ -191,6 +192,32 @@ test('a COMMIT that stalls tells nobody a lie: its operation reads RUNNING, nobo
   const operation = await runExport(backend, { ...caller, database }, 'app');
   expect(seen).toEqual(['not yet', expect.objectContaining({ status: 'RUNNING', error: null })]);
   expect(operation.status).toBe('SUCCEEDED');
+});
+
+test('a COMMIT that PostgreSQL does not answer for 75 s stops nobody else, and its operation is done once', async () => {
+  for (const label of ['stalled', 'other']) await post(backend.database, caller, label, firstDocument);
+  // A sequence is not rolled back: the first success alone stalls.
+  await query('create sequence stalls');
+  await query(`create function stall() returns trigger language plpgsql as $$ begin
+      if nextval('public.stalls') = 1 then perform pg_catalog.pg_sleep(75); end if; return null;
+    end $$`);
+  await query(`create constraint trigger stall after update on state_archive.operation deferrable initially deferred
+    for each row when (new.status = 'SUCCEEDED') execute function stall()`);
+  try {
+    const { id } = await runExport(backend, caller, 'stalled', { waitSeconds: 0 });
+    while ((await query('select is_called from stalls'))[0].is_called === false) await pause(20);
+    expect((await runExport(backend, caller, 'other')).status).toBe('SUCCEEDED');
+    expect(await operationOf(backend, caller, id)).toMatchObject({ status: 'RUNNING', error: null });
+    await ended(backend.services, caller, id);
+    expect(await operationOf(backend, caller, id)).toMatchObject({ status: 'SUCCEEDED', error: null });
+    expect(
+      await query(`select payload ->> 'outcome' as outcome from events where payload ->> 'archive_id' = $1`, [
+        id,
+      ]),
+    ).toEqual([{ outcome: 'succeeded' }]);
+  } finally {
+    await query('drop trigger stall on state_archive.operation');
+  }
 });
 
 describe('whoever looks after records', () => {
