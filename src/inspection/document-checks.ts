@@ -104,9 +104,9 @@ export class DocumentChecks {
     if (this.#manifest.rawStateText === 'jsonb') return this.#read(serial, bytes);
     refusing(rawStateOf(serial), () => readStateDocument(bytes));
     const kept = await this.#storage.jsonbText(bytes);
+    if (kept === null) return this.#read(serial, bytes);
     if (!(kept instanceof Uint8Array)) throw new RefusedDocumentError(rawStateOf(serial), kept);
     const text = Buffer.from(kept.buffer, kept.byteOffset, kept.byteLength);
-    if (text.equals(bytes)) return this.#read(serial, bytes);
     this.#normalised.set(serial, createHash('sha256').update(text).digest('hex'));
     return this.#read(serial, text, ', as PostgreSQL spells it,');
   }

@@ -58,9 +58,13 @@ type Members = AsyncGenerator<ArchiveMember, VerifiedArchive, void>;
  * @throws ArchiveError when it is not a sound archive.
  * @throws RefusedDocumentError for a document that no import would take.
  */
-export async function inspectForExport(members: Members, progress: SharedProgress): Promise<WrittenArchive> {
+export async function inspectForExport(
+  members: Members,
+  turns: LargeDocumentTurns,
+  progress: SharedProgress,
+): Promise<WrittenArchive> {
   let former: StateDocument | undefined;
-  using memory = new DocumentMemory(() => {
+  using memory = new DocumentMemory(turns, () => {
     former = undefined;
   });
   for (;;) {
@@ -72,10 +76,11 @@ export async function inspectForExport(members: Members, progress: SharedProgres
     if (step.value.kind !== 'version') continue;
     const { version, byteLength, content } = step.value;
     progress.begin(version.serial);
-    const bytes = await memory.fill(content, byteLength);
-    former = refusing(rawStateOf(version.serial), () =>
-      readStateDocument(bytes, DEFAULT_STATE_DOCUMENT_LIMITS, former),
-    );
+    await memory.whileFilled(content, byteLength, (bytes) => {
+      former = refusing(rawStateOf(version.serial), () =>
+        readStateDocument(bytes, DEFAULT_STATE_DOCUMENT_LIMITS, former),
+      );
+    });
     progress.end(byteLength);
   }
 }
@@ -89,6 +94,7 @@ export interface RestoreInspection {
   /** Null: no rows are wanted. */
   readonly rows: HistoryRowPaths | null;
   readonly storage: Storage;
+  readonly turns: LargeDocumentTurns;
 }
 
 /**
@@ -127,13 +133,13 @@ interface Pass<Spans> {
 
 /** Reads the archive from end to end, checks its documents and has `spansOf` settle its spans. */
 async function passOver<Spans extends CarriedSpans | SpanDerivation>(
-  { read, rows, storage }: RestoreInspection,
+  { read, rows, storage, turns }: RestoreInspection,
   progress: SharedProgress,
   spansOf: (manifest: ArchiveManifest, rows: ResourceRowWriter | null) => Spans,
 ): Promise<Pass<Spans>> {
   const warnings = new WarningCollector();
   progress.restart();
-  using memory = new DocumentMemory(() => checks?.forgetFormer());
+  using memory = new DocumentMemory(turns, () => checks?.forgetFormer());
   using files = new DisposableStack();
   const rowFiles = rows && openRowFiles(rows, files);
   let checks: DocumentChecks | null = null;
@@ -176,10 +182,12 @@ async function passOver<Spans extends CarriedSpans | SpanDerivation>(
     const { version, byteLength, content } = member;
     progress.begin(version.serial);
     // Until the sums at the end agree, a bad document may be a damaged file: that would be the truer answer.
-    if (refusal === null && checks !== null) {
+    if (refusal === null) {
       try {
-        const bytes = await memory.fill(content, byteLength);
-        spans?.apply(version, await checks.check(version, bytes));
+        await memory.whileFilled(content, byteLength, async (bytes) => {
+          const projection = await checks?.check(version, bytes);
+          if (projection !== undefined) spans?.apply(version, projection);
+        });
       } catch (error) {
         if (!(error instanceof RefusedDocumentError)) throw error;
         refusal = error;
@@ -262,37 +270,65 @@ function keptDigestOf(
   return historyDigest({ lineage, currentSerial, versions, tags });
 }
 
-/** Above this a document is not kept for the sake of the next one. */
+/** Above this a document is not kept for the sake of the next one, and not in memory beside another such one. */
 const MAX_KEPT_BYTES = 32 * 1024 * 1024;
 /** A state grows by and by: memory for it need not be had anew each time. */
 const ROOM_TO_GROW = 1.125;
 
+/** Large documents take turns, over all inspections of a process: the memory for one of them is all that there is. */
+export interface LargeDocumentTurns {
+  /** Waits for a turn. */
+  take(): Promise<void>;
+  /** Ends it. */
+  end(): void;
+}
+
 /** Memory for the documents of a history: two pieces take turns, so that a document can be compared with the one before. */
 class DocumentMemory {
+  readonly #turns: LargeDocumentTurns;
   readonly #forgetFormer: () => void;
   #current = new ArrayBuffer(0);
   #former = new ArrayBuffer(0);
 
   /** @param forgetFormer called before the memory of the former document is used anew. */
-  constructor(forgetFormer: () => void) {
+  constructor(turns: LargeDocumentTurns, forgetFormer: () => void) {
+    this.#turns = turns;
     this.#forgetFormer = forgetFormer;
   }
 
-  /** The whole of `content`; it stays until the document after the next one is asked for, if it is not forgotten before. */
-  async fill(content: AsyncIterable<Uint8Array>, byteLength: number): Promise<Buffer> {
-    if (byteLength > MAX_KEPT_BYTES) {
+  /**
+   * Calls `look` with the whole of `content`, which stays until the document after the next one is asked for, if it is not
+   * forgotten before.
+   */
+  async whileFilled(
+    content: AsyncIterable<Uint8Array>,
+    byteLength: number,
+    look: (bytes: Buffer) => void | Promise<void>,
+  ): Promise<void> {
+    if (byteLength > MAX_KEPT_BYTES) return this.#whileAlone(content, byteLength, look);
+    [this.#current, this.#former] = [this.#former, this.#current];
+    if (byteLength > this.#current.byteLength) {
+      this.#current = Buffer.allocUnsafeSlow(Math.ceil(byteLength * ROOM_TO_GROW)).buffer;
+    }
+    await look(await filled(this.#current, content, byteLength));
+  }
+
+  async #whileAlone(
+    content: AsyncIterable<Uint8Array>,
+    byteLength: number,
+    look: (bytes: Buffer) => void | Promise<void>,
+  ): Promise<void> {
+    this.#forgetFormer();
+    this[Symbol.dispose]();
+    await this.#turns.take();
+    try {
+      this.#current = Buffer.allocUnsafeSlow(byteLength).buffer;
+      await look(await filled(this.#current, content, byteLength));
+    } finally {
       this.#forgetFormer();
       this[Symbol.dispose]();
-      this.#current = Buffer.allocUnsafeSlow(byteLength).buffer;
-    } else {
-      [this.#current, this.#former] = [this.#former, this.#current];
-      if (byteLength > this.#current.byteLength) {
-        this.#current = Buffer.allocUnsafeSlow(Math.ceil(byteLength * ROOM_TO_GROW)).buffer;
-      }
+      this.#turns.end();
     }
-    const bytes = Buffer.from(this.#current, 0, byteLength);
-    await readInto(bytes, content);
-    return bytes;
   }
 
   /** Gives the memory back at once: to wait until somebody collects it may be to have both the old and the new. */
@@ -301,4 +337,14 @@ class DocumentMemory {
     this.#current = new ArrayBuffer(0);
     this.#former = new ArrayBuffer(0);
   }
+}
+
+async function filled(
+  memory: ArrayBuffer,
+  content: AsyncIterable<Uint8Array>,
+  byteLength: number,
+): Promise<Buffer> {
+  const bytes = Buffer.from(memory, 0, byteLength);
+  await readInto(bytes, content);
+  return bytes;
 }

@@ -2,7 +2,7 @@ import { type MessagePort, threadId } from 'node:worker_threads';
 import { readArchiveFile } from '../archive/archive-file.ts';
 import { Growth } from '../archive/growth.ts';
 import { readArchive } from '../archive/reader.ts';
-import { inspectForExport, inspectForRestore } from './inspection.ts';
+import { inspectForExport, inspectForRestore, type LargeDocumentTurns } from './inspection.ts';
 import {
   copyOf,
   type FromThread,
@@ -37,15 +37,18 @@ async function find(
   switch (work.kind) {
     case 'export': {
       const file = readArchiveFile(work.path, { grown: growthBeyond(port) });
-      return inspectForExport(readArchive(file, work.limits), progress);
+      return inspectForExport(readArchive(file, work.limits), turnsOf(port, askingThrough(port)), progress);
     }
     case 'restore': {
       const read = () => readArchive(readArchiveFile(work.path), work.limits);
-      return inspectForRestore({ ...work, read, storage: storageBeyond(port) }, progress);
+      const ask = askingThrough(port);
+      const beyond = { storage: storageBeyond(ask), turns: turnsOf(port, ask) };
+      return inspectForRestore({ ...work, ...beyond, read }, progress);
     }
     case 'snapshot': {
       const { buffer, byteOffset, byteLength } = work.bytes;
-      const read = await readSnapshot(Buffer.from(buffer, byteOffset, byteLength), storageBeyond(port));
+      const storage = storageBeyond(askingThrough(port));
+      const read = await readSnapshot(Buffer.from(buffer, byteOffset, byteLength), storage);
       await putAside(read, work.rows);
       const { lineage, terraformVersion, managedInstances } = read;
       return { lineage, terraformVersion, managedInstances };
@@ -66,20 +69,33 @@ function growthBeyond(port: MessagePort): Growth {
   return growth;
 }
 
-/** Has the other side ask the database. What is asked about is copied here and handed over, so that nobody waits for that there. */
-function storageBeyond(port: MessagePort): Storage {
+type Ask = <Answer>(question: FromThread, handedOver?: readonly Uint8Array<ArrayBuffer>[]) => Promise<Answer>;
+
+/** Questions to the other side, one at a time. */
+function askingThrough(port: MessagePort): Ask {
   let answered: (answer: never) => void = () => {};
   port.on('message', (message: ToThread) => {
     if (message.kind === 'answer') answered(message.answer as never);
   });
-  const ask = <Answer>(question: FromThread, handedOver: readonly Uint8Array<ArrayBuffer>[]) =>
-    new Promise<Answer>((resolve) => {
+  return (question, handedOver = []) =>
+    new Promise((resolve) => {
       answered = resolve;
       port.postMessage(
         question,
         handedOver.map(({ buffer }) => buffer),
       );
     });
+}
+
+function turnsOf(port: MessagePort, ask: Ask): LargeDocumentTurns {
+  return {
+    take: () => ask({ kind: 'ask', about: 'turn' }),
+    end: () => tell(port, { kind: 'turn over' }),
+  };
+}
+
+/** Has the other side ask the database. What is asked about is copied here and handed over, so that nobody waits for that there. */
+function storageBeyond(ask: Ask): Storage {
   return {
     jsonbText(bytes) {
       const document = copyOf(bytes);

@@ -66,6 +66,8 @@ const IDLE_MS = 60_000;
 export class Inspector {
   readonly #pool: Piscina<InspectionTask, InspectionResult>;
   readonly #costs: DocumentCosts;
+  /** Until the last large document that waits for its turn has had it. */
+  #turnsTaken: Promise<unknown> = Promise.resolve();
   /** The ends of the inspections that have no thread yet. */
   readonly #waiting = new Set<(reason: unknown) => void>();
 
@@ -160,10 +162,16 @@ export class Inspector {
     });
     const onAbort = () => end(signal?.reason);
     signal?.addEventListener('abort', onAbort, { once: true });
+    let endTurn = () => {};
     port.on('message', (message: FromThread) => {
       if (message.kind === 'begun') {
         this.#waiting.delete(end);
         watch.begin(this.#pool.threads.find(({ threadId }) => threadId === message.threadId));
+      } else if (message.kind === 'turn over') endTurn();
+      else if (message.about === 'turn') {
+        const turn = this.#turn();
+        endTurn = turn.end;
+        void turn.begin.then(() => port.postMessage({ kind: 'answer', answer: null } satisfies ToThread));
       } else if (storage !== undefined) answer(storage, message, port).catch(end);
     });
     if (grown !== undefined) tellGrowth(grown, port).catch(end);
@@ -184,14 +192,23 @@ export class Inspector {
       signal?.removeEventListener('abort', onAbort);
       this.#waiting.delete(end);
       watch.stop();
+      endTurn();
       port.close();
     }
+  }
+
+  /** The turn behind those that were asked for before. Who leaves without having had it ends it, too. */
+  #turn(): { readonly begin: Promise<unknown>; readonly end: () => void } {
+    const { promise: over, resolve: end } = Promise.withResolvers<void>();
+    const begin = this.#turnsTaken;
+    this.#turnsTaken = begin.then(() => over);
+    return { begin, end };
   }
 }
 
 async function answer(
   storage: Storage,
-  question: Extract<FromThread, { kind: 'ask' }>,
+  question: Extract<FromThread, { about: keyof Storage }>,
   port: MessagePort,
 ): Promise<void> {
   if (question.about === 'faultOf') {

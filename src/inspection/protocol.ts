@@ -49,6 +49,9 @@ export type InspectionResult =
 /** What the thread says meanwhile. */
 export type FromThread =
   | { readonly kind: 'begun'; readonly threadId: number }
+  /** It has a large document before it, and waits for its turn. */
+  | { readonly kind: 'ask'; readonly about: 'turn' }
+  | { readonly kind: 'turn over' }
   | { readonly kind: 'ask'; readonly about: 'jsonbText'; readonly document: Uint8Array }
   | { readonly kind: 'ask'; readonly about: 'faultOf'; readonly rows: DoubtfulRows };
 

@@ -14,8 +14,8 @@ const DOUBTLESS_KEY_BYTES = 2600;
 
 /** What only the PostgreSQL that is to hold a document can tell of it. */
 export interface Storage {
-  /** The text that jsonb gives out for a document; or what keeps PostgreSQL from reading it. */
-  jsonbText(document: Uint8Array): Promise<Uint8Array | DocumentFault>;
+  /** The text that jsonb gives out for a document, null when it is the same; or what keeps PostgreSQL from reading it. */
+  jsonbText(document: Uint8Array): Promise<Uint8Array | DocumentFault | null>;
   /** What keeps PostgreSQL from holding rows that come near to its limits; null when nothing does. */
   faultOf(rows: DoubtfulRows): Promise<DocumentFault | null>;
 }

@@ -25,7 +25,7 @@ export class DatabaseStorage implements Storage {
     this.#tenantId = tenantId;
   }
 
-  async jsonbText(document: Uint8Array): Promise<Uint8Array | DocumentFault> {
+  async jsonbText(document: Uint8Array): Promise<Uint8Array | DocumentFault | null> {
     try {
       return await inTransaction(this.#database, 'print', (session) => printed(session, document));
     } catch (error) {
@@ -88,14 +88,18 @@ export class DatabaseStorage implements Storage {
 /** Takes and gives bytes as they are: as a string, a document of half a gigabyte would end the process. */
 const RAW = { getTypeParser: () => (value: Buffer) => value };
 
-async function printed(session: DatabaseSession, document: Uint8Array): Promise<Buffer> {
+/** Null when it is the document as it stands, so that nothing has to come back. */
+async function printed(session: DatabaseSession, document: Uint8Array): Promise<Buffer | null> {
   const query = {
-    text: "select pg_catalog.convert_from($1, 'UTF8')::pg_catalog.jsonb::pg_catalog.text as printed",
+    text: `select nullif(printed, document) as printed from (
+      select document, document::pg_catalog.jsonb::pg_catalog.text as printed
+      from (select pg_catalog.convert_from($1, 'UTF8') as document offset 0) given
+      offset 0) asked`,
     values: [Buffer.from(document.buffer, document.byteOffset, document.byteLength)],
     binary: true,
     types: RAW,
   };
-  const { rows } = await session.answered(session.client.query<{ printed: Buffer }>(query));
+  const { rows } = await session.answered(session.client.query<{ printed: Buffer | null }>(query));
   return present(rows[0], 'a SELECT without FROM gives one row').printed;
 }
 

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
@@ -26,7 +27,7 @@ const inspected = (path: string, signal = new AbortController().signal) => ({
 });
 
 /** A PostgreSQL that keeps every document as it is. */
-const keepsAll: Storage = { jsonbText: async (document) => document, faultOf: async () => null };
+const keepsAll: Storage = { jsonbText: async () => null, faultOf: async () => null };
 
 async function all<Item>(items: AsyncIterable<Item> | Iterable<Item>): Promise<Item[]> {
   const found: Item[] = [];
@@ -104,6 +105,45 @@ test('a document that takes more time than there is for it is refused', async ()
     });
   } finally {
     await hasty.close();
+  }
+});
+
+test('large documents take turns, whoever leaves without having had one; others pass them', async () => {
+  const MEGABYTE = 1024 * 1024;
+  const archiveOf = async (name: string, ...megabytes: number[]) => {
+    const path = inDirectory(name);
+    // What repeats itself would be refused for unpacking to so much.
+    const documents = megabytes.map(
+      (size) => `{"version": 4, "text": "${randomBytes((size * MEGABYTE) / 2).toString('hex')}"}`,
+    );
+    await buildArchive(historyOf(...documents), path);
+    return path;
+  };
+  const [large, small] = [await archiveOf('large', 33), await archiveOf('small enough', 31, 31, 31)];
+  const calledOff = new AbortController();
+  const held = Promise.withResolvers<void>();
+  const holding: Storage = {
+    ...keepsAll,
+    jsonbText: () => {
+      held.resolve();
+      return new Promise<never>(() => {});
+    },
+  };
+  const three = new Inspector(3, 0);
+  try {
+    const first = three.inspectForRestore(inspected(large, calledOff.signal), holding, null);
+    await held.promise;
+    let isSecondOver = false;
+    const second = three.inspectForRestore(inspected(large), keepsAll, null).finally(() => {
+      isSecondOver = true;
+    });
+    await three.inspectForRestore(inspected(small), keepsAll, null);
+    expect(isSecondOver).toBe(false);
+    calledOff.abort(new Error('called off'));
+    await expect(first).rejects.toThrow('called off');
+    await second;
+  } finally {
+    await three.close();
   }
 });
 

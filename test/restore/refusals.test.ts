@@ -138,25 +138,31 @@ describe('a lineage that is in use', () => {
 });
 
 describe('a quota', () => {
-  /** The caller in a workspace of these limits. */
-  function limited(quota: { perState?: number; perEnvironment?: number }): Caller {
-    const { namespace } = caller;
-    return { ...caller, namespace: { ...namespace, quota: { perState: 0, perEnvironment: 0, ...quota } } };
+  /** Gives the caller's workspace these limits. */
+  async function limit(limits: { max_state_resources?: number; max_environment_resources?: number }) {
+    await backend.database
+      .for('record')
+      .updateTable('tenants')
+      .set(limits)
+      .where('id', '=', caller.namespace.tenantId)
+      .execute();
   }
 
   // The current version of the archive holds eight managed instances.
   test('of a state: its current version may go half over the limit, rounded up, and no further', async () => {
-    expect(await refused(archive, {}, limited({ perState: 4 }))).toMatchObject({
+    await limit({ max_state_resources: 4 });
+    expect(await refused(archive)).toMatchObject({
       code: 'QUOTA_EXCEEDED',
       message: expect.stringMatching(/4 managed resources and at most 6.*make it 8/),
     });
-    expect((await runImport(backend, limited({ perState: 5 }), archive)).status).toBe('SUCCEEDED');
+    await limit({ max_state_resources: 5 });
+    expect((await runImport(backend, caller, archive)).status).toBe('SUCCEEDED');
   });
 
   test('of an environment counts what the other active states hold', async () => {
     await runImport(backend, caller, archive, { label: 'first' });
-    const input = { label: 'second', allowSharedLineage: true };
-    expect(await refused(archive, input, limited({ perEnvironment: 9 }))).toMatchObject({
+    await limit({ max_environment_resources: 9 });
+    expect(await refused(archive, { label: 'second', allowSharedLineage: true })).toMatchObject({
       code: 'QUOTA_EXCEEDED',
       message: expect.stringMatching(/at most 14.*make it 16/),
     });
