@@ -462,7 +462,7 @@ class Chaos {
         `select id, status from state_archive.operation where status in ('PENDING', 'RUNNING')`,
       );
       const jobs = await this.#query('select id from state_archive_queue.job');
-      const uploads = await this.#uploadsOfRecords();
+      const uploads = await this.#uploadsInUse();
       if (left.length === 0 && jobs.length === 0 && uploads.length === 0) return;
       if (performance.now() > end) {
         const what = { operations: left, jobs: jobs.length, uploads };
@@ -490,19 +490,17 @@ class Chaos {
     }
   }
 
-  /** The uploads in the store that belong to an operation on record. Others were received by a process that died before. */
-  async #uploadsOfRecords(): Promise<string[]> {
-    const uploads = await this.#objects('uploads');
-    const rows = await this.#query<{ key: string }>(
-      `select request #>> '{order,upload,key}' as key from state_archive.operation
-       where request #>> '{order,upload,key}' = any($1)`,
-      [uploads],
+  /** The uploads that an operation uses. Others were received by a process that died before there was one. */
+  async #uploadsInUse(): Promise<string[]> {
+    const rows = await this.#query<{ id: string }>(
+      'select id from state_archive.upload where operation_id is not null',
     );
-    return rows.map(({ key }) => key);
+    return rows.map(({ id }) => id);
   }
 
   /** What processes that were killed left behind goes when one starts, and what was received for nothing after a day. */
   async #keepHouse(): Promise<void> {
+    await this.#sql.query(`update state_archive.upload set expires_at = now() - interval '1 day'`);
     if (this.#bucketKeys === null) {
       const longAgo = new Date(Date.now() - 2 * 86_400_000);
       const uploads = join(this.#directory, 'store', 'uploads');
@@ -569,6 +567,7 @@ class Chaos {
       ['advisory locks', `select objid from pg_locks where locktype = 'advisory'`],
       ['transactions', `select query from pg_stat_activity where state like 'idle in transaction%'`],
       ['jobs', 'select id from state_archive_queue.job'],
+      ['records of uploads', 'select id, operation_id from state_archive.upload'],
       [
         'rows of no state',
         `select id from resources where not exists (select from states where states.id = resources.state_id)`,
