@@ -145,12 +145,18 @@ export const DOCUMENTS = {
       userErrors { code message }
     }
   }`,
+  stage: `mutation ($byteLength: BigInt!, $sha256: Sha256!, $fileName: String) {
+    stageStateArchiveUpload(input: { byteLength: $byteLength, sha256: $sha256, fileName: $fileName }) {
+      upload { id url }
+      userErrors { code message }
+    }
+  }`,
   importArchive: `mutation (
-    $file: Upload!, $name: String, $onConflict: StateArchiveConflictPolicy!, $confirmName: String,
+    $uploadId: ID!, $name: String, $onConflict: StateArchiveConflictPolicy!, $confirmName: String,
     $expectedCurrentSerial: BigInt, $allowSharedLineage: Boolean!, $dryRun: Boolean!, $expectedSha256: Sha256!, $key: String!
   ) {
     importStateArchive(input: {
-      file: $file, name: $name, onConflict: $onConflict, confirmName: $confirmName,
+      uploadId: $uploadId, name: $name, onConflict: $onConflict, confirmName: $confirmName,
       expectedCurrentSerial: $expectedCurrentSerial, allowSharedLineage: $allowSharedLineage, dryRun: $dryRun,
       expectedSha256: $expectedSha256, waitSeconds: 1, idempotencyKey: $key
     }) {

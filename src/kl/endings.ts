@@ -63,6 +63,8 @@ export const SERVICE_ENDINGS: Readonly<Record<string, Ending>> = {
     'QUOTA_EXCEEDED',
     'IDEMPOTENCY_KEY_REUSED',
     'PAYLOAD_TOO_LARGE',
+    'UPLOAD_EXPIRED',
+    'UPLOAD_INCOMPLETE',
     'OPERATION_NOT_FOUND',
     'OPERATION_NOT_CANCELLABLE',
   ]),
@@ -75,8 +77,6 @@ export const SERVICE_ENDINGS: Readonly<Record<string, Ending>> = {
     'ARCHIVE_TOO_LARGE',
     'ARCHIVE_INCONSISTENT',
     'ARCHIVE_DIGEST_MISMATCH',
-    'UPLOAD_EXPIRED',
-    'UPLOAD_INCOMPLETE',
     'UNSUPPORTED_STATE_DOCUMENT',
   ]),
   ...endings(EXIT.tryAgain, true, [

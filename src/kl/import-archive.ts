@@ -4,8 +4,9 @@ import { DOCUMENTS, type ImportAnswer, type UserError } from './documents.ts';
 import { failure, KlError } from './endings.ts';
 import { waitForEnd } from './operations.ts';
 import type { Work } from './progress.ts';
-import { type Service, sentFile } from './service.ts';
+import type { Service } from './service.ts';
 import { checkArchive } from './soundness.ts';
+import { sendArchive } from './staged-upload.ts';
 
 /** What an import is asked to do with its destination. */
 export interface Placement {
@@ -36,7 +37,7 @@ const ADVICE: Readonly<Record<string, string>> = {
   STALE_DESTINATION:
     'Look at what was written meanwhile: kl status NAME. Then say its serial with --expect-serial.',
   STATE_LOCKED: 'Ask again when the lock is released.',
-  PAYLOAD_TOO_LARGE: 'Whoever runs the service can raise MAX_INLINE_UPLOAD_BYTES.',
+  ARCHIVE_TOO_LARGE: 'Whoever runs the service can raise MAX_ARCHIVE_BYTES.',
 };
 
 /**
@@ -57,6 +58,14 @@ export async function verifyBeforeImport(
   });
 }
 
+/** What is to be imported. */
+export interface Imported {
+  readonly path: string;
+  readonly archive: VerifiedArchive;
+  readonly placement: Placement;
+  readonly dryRun: boolean;
+}
+
 /**
  * Sends an archive, and waits until the service has imported it, or has found out what an import would do.
  *
@@ -64,35 +73,20 @@ export async function verifyBeforeImport(
  */
 export async function importArchive(
   service: Service,
-  {
-    path,
-    archive,
-    placement,
-    dryRun,
-  }: {
-    readonly path: string;
-    readonly archive: VerifiedArchive;
-    readonly placement: Placement;
-    readonly dryRun: boolean;
-  },
+  imported: Imported,
   work: Work,
+  signal: AbortSignal,
 ): Promise<ImportAnswer> {
-  work.show({ step: 'sending' });
-  // Made once: a repetition after a lost answer is the same request.
-  const variables = { ...placement, dryRun, expectedSha256: archive.sha256, key: randomUUID() };
   try {
-    const { importStateArchive } = await service.ask<{
-      importStateArchive: {
-        readonly operation: ImportAnswer | null;
-        readonly userErrors: readonly UserError[];
-      };
-    }>(DOCUMENTS.importArchive, variables, { file: sentFile(path) });
-    const { operation, userErrors } = importStateArchive;
-    const [refusal] = userErrors;
-    if (refusal !== undefined) throw new KlError(refusal.code, refusal.message);
-    if (operation === null)
-      throw failure('UNKNOWN_ANSWER', 'The service began no import, and says nothing of why.');
-    const ended = await waitForEnd(service, operation, work);
+    work.show({ step: 'sending' });
+    const upload = await sendArchive(service, imported.path, imported.archive, work, signal);
+    const begun = await beginImport(service, imported, upload.id).catch(async (error: unknown) => {
+      // No operation has used it up, and it counts for a day.
+      if (error instanceof KlError && !['INTERRUPTED', 'UNREACHABLE'].includes(error.code))
+        await upload.discard();
+      throw error;
+    });
+    const ended = await waitForEnd(service, begun, work);
     if (ended.report === null) throw failure('UNKNOWN_ANSWER', 'The import ended without a report.');
     return ended;
   } catch (error) {
@@ -100,4 +94,25 @@ export async function importArchive(
     if (!(error instanceof KlError) || advice === undefined) throw error;
     throw new KlError(error.code, error.message, { advice, cause: error });
   }
+}
+
+async function beginImport(
+  service: Service,
+  { archive, placement, dryRun }: Imported,
+  uploadId: string,
+): Promise<ImportAnswer> {
+  // The key is made once: a repetition after a lost answer is the same request.
+  const variables = { ...placement, uploadId, dryRun, expectedSha256: archive.sha256, key: randomUUID() };
+  const { importStateArchive } = await service.ask<{
+    importStateArchive: {
+      readonly operation: ImportAnswer | null;
+      readonly userErrors: readonly UserError[];
+    };
+  }>(DOCUMENTS.importArchive, variables);
+  const { operation, userErrors } = importStateArchive;
+  const [refusal] = userErrors;
+  if (refusal !== undefined) throw new KlError(refusal.code, refusal.message);
+  if (operation === null)
+    throw failure('UNKNOWN_ANSWER', 'The service began no import, and says nothing of why.');
+  return operation;
 }

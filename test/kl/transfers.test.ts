@@ -10,7 +10,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from '@jest/
 import { verifyArchive } from '../../src/archive/reader.ts';
 import { cleanUp, startMain, temporaryDirectory } from '../e2e/support/processes.ts';
 import { startTestService, type TestService } from '../support/service.ts';
-import { klJson, startKl } from './support/kl.ts';
+import { kl, klJson, startKl } from './support/kl.ts';
 import { type HarmfulProxy, startProxy } from './support/proxy.ts';
 
 /** Where a download is stopped: behind it is the better part of the file. */
@@ -44,14 +44,17 @@ const export_ = (name: string) =>
   startKl(['export', 'state', name, '-o', 'x.klstate'], { env, cwd: directory });
 const operationsOf = (name: string) => klJson<unknown[]>(['operations', name], { env });
 
-/** A state of one version, whose archive has half a million bytes. */
-async function postLargeState(name: string, serial = 1, into: Record<string, string> = env): Promise<void> {
+/** Posts a version that holds random bytes: its archive is as large. */
+async function postLargeState(
+  name: string,
+  { serial = 1, bytes = 4 * PART, into = env }: { serial?: number; bytes?: number; into?: typeof env } = {},
+): Promise<void> {
   const document = {
     version: 4,
     terraform_version: '1.11.4',
     serial,
     lineage: '',
-    outputs: { large: { value: randomBytes(4 * PART).toString('base64'), type: 'string' } },
+    outputs: { large: { value: randomBytes(bytes).toString('base64'), type: 'string' } },
     resources: [],
   };
   await writeFile(at('large.tfstate'), JSON.stringify(document));
@@ -109,7 +112,7 @@ test('a part of a history that has changed since is not gone on with', async () 
   await held;
   first.child.kill('SIGINT');
   await first.ended;
-  await postLargeState('moved', 2);
+  await postLargeState('moved', { serial: 2 });
   expect((await export_('moved').ended).exitCode).toBe(0);
   expect((await verifyArchive(at('x.klstate'))).counts.versions).toBe(2);
 });
@@ -122,6 +125,29 @@ test('a download that is not what the service made is refused, and nothing of it
   expect(await readdir(directory)).not.toContain('x.klstate');
   expect((await export_('flipped').ended).exitCode).toBe(0);
   expect(await readdir(directory)).toEqual(['x.klstate']);
+});
+
+test('an upload that is cut goes on where it stopped, and ends in one import', async () => {
+  // What the service has received it keeps in pieces of this length.
+  const piece = 8 * 1024 * 1024;
+  await postLargeState('sent', { bytes: piece + 4 * PART });
+  expect((await export_('sent').ended).exitCode).toBe(0);
+  const before = proxy.requests.length;
+  proxy.interfere({
+    matches: ({ method }) => method === 'PATCH',
+    after: piece + 2 * PART,
+    how: 'cut',
+    ofRequest: true,
+  });
+  const args = ['import', 'archive', 'x.klstate', '--as', 'received', '--allow-shared-lineage', '--yes'];
+  const { exitCode, stdout } = await kl(args, { env, cwd: directory });
+  expect([exitCode, stdout]).toEqual([0, expect.stringMatching(/^Digest equal +yes/m)]);
+  const [first, second, ...more] = proxy.requests
+    .slice(before)
+    .flatMap(({ offset }) => (offset === undefined ? [] : [Number(offset)]));
+  expect([first, more]).toEqual([0, []]);
+  expect(second).toBeGreaterThanOrEqual(piece);
+  expect(await operationsOf('received')).toHaveLength(1);
 });
 
 test('a request whose answer is lost is sent again, and nothing is done twice', async () => {
@@ -173,7 +199,7 @@ test('a service that is restarted in the middle of a download is waited for', as
   try {
     const first = await startMain(settings);
     const itsEnv = { KL_ENDPOINT: `${own.url}/graphql`, KL_TOKEN: first.token, HOME: directory };
-    await postLargeState('restarted', 1, itsEnv);
+    await postLargeState('restarted', { into: itsEnv });
     const held = new Promise<void>((resolve) => {
       own.interfere({ matches: isDownload, after: PART, how: 'hold', onDone: resolve });
     });

@@ -35,7 +35,7 @@ export async function importOneArchive(context: Context, options: Options, path:
   const placement = await placementOf(service, options, name);
   const isAsked = !dryRun && !yes && !(options.overwrite && options.confirm !== undefined);
   if (dryRun || isAsked) {
-    const preview = await importArchive(service, { path, archive, placement, dryRun: true }, work);
+    const preview = await importArchive(service, { path, archive, placement, dryRun: true }, work, signal);
     if (dryRun) {
       progress[Symbol.dispose]();
       terminal.result(resultOf(preview, archive), () => planText(path, preview));
@@ -52,6 +52,7 @@ export async function importOneArchive(context: Context, options: Options, path:
     service,
     { path, archive, placement, dryRun: false },
     importing.begin(name),
+    signal,
   );
   importing[Symbol.dispose]();
   terminal.result(resultOf(operation, archive), () => doneText(operation, archive));

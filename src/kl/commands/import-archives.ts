@@ -54,6 +54,7 @@ export async function importArchives(context: Context, options: Options, directo
         service,
         { path, archive, placement: PLAIN_PLACEMENT, dryRun },
         work,
+        signal,
       );
       return {
         ...brought,

@@ -1,5 +1,12 @@
 import { once } from 'node:events';
-import { createServer, type IncomingMessage, request, type Server, type ServerResponse } from 'node:http';
+import {
+  type ClientRequest,
+  createServer,
+  type IncomingMessage,
+  request,
+  type Server,
+  type ServerResponse,
+} from 'node:http';
 import type { AddressInfo } from 'node:net';
 
 /** What a proxy does to one answer. */
@@ -11,6 +18,8 @@ export interface Interference {
   /** After so many bytes of the body the connection is cut, or with `hold` nothing more comes. */
   readonly after: number;
   readonly how: 'cut' | 'hold' | 'flip';
+  /** Of the request instead of its answer; it can only be cut. */
+  readonly ofRequest?: true;
   /** Called when it happens. */
   readonly onDone?: () => void;
 }
@@ -19,7 +28,11 @@ export interface Interference {
 export interface HarmfulProxy {
   readonly url: string;
   /** Every request that passed: method, path without its query, and the range asked for. */
-  readonly requests: readonly { readonly path: string; readonly range: string | undefined }[];
+  readonly requests: readonly {
+    readonly path: string;
+    readonly range: string | undefined;
+    readonly offset: string | undefined;
+  }[];
   /** The service behind it. */
   target: string;
   interfere(interference: Interference): void;
@@ -30,7 +43,7 @@ export interface HarmfulProxy {
 
 /** Starts a proxy on a free port. */
 export async function startProxy(): Promise<HarmfulProxy> {
-  const requests: { path: string; range: string | undefined }[] = [];
+  const requests: { path: string; range: string | undefined; offset: string | undefined }[] = [];
   const interferences: Interference[] = [];
   const proxy = { target: '' };
   const take = (incoming: IncomingMessage) => {
@@ -42,7 +55,8 @@ export async function startProxy(): Promise<HarmfulProxy> {
   };
   const server: Server = createServer((incoming, outgoing) => {
     const path = incoming.url?.split('?')[0] ?? '';
-    requests.push({ path, range: incoming.headers.range });
+    const { range, 'upload-offset': offset } = incoming.headers;
+    requests.push({ path, range, offset: offset?.toString() });
     forward(proxy.target, incoming, outgoing, take(incoming));
   });
   server.listen(0, '127.0.0.1');
@@ -67,6 +81,28 @@ export async function startProxy(): Promise<HarmfulProxy> {
   };
 }
 
+/** Passes the beginning of a request on, and cuts both connections then. */
+function cutRequest(
+  incoming: IncomingMessage,
+  passed: ClientRequest,
+  outgoing: ServerResponse,
+  { after, onDone }: Interference,
+): void {
+  let passedBytes = 0;
+  incoming.on('data', (chunk: Buffer) => {
+    if (outgoing.destroyed) return;
+    passedBytes += chunk.length;
+    passed.write(chunk, () => {
+      if (passedBytes < after) return;
+      outgoing.destroy();
+      // What was passed on arrives: a connection that is reset takes it back.
+      passed.socket?.end();
+      onDone?.();
+    });
+  });
+  incoming.on('end', () => passed.end());
+}
+
 function forward(
   target: string,
   incoming: IncomingMessage,
@@ -81,7 +117,7 @@ function forward(
     answer.on('data', (chunk: Buffer) => {
       const before = passedBytes;
       passedBytes += chunk.length;
-      if (interference === null || passedBytes < interference.after) {
+      if (interference === null || interference.ofRequest || passedBytes < interference.after) {
         outgoing.write(chunk);
         return;
       }
@@ -106,5 +142,6 @@ function forward(
     outgoing.on('close', () => answer.destroy());
   });
   passed.on('error', () => outgoing.destroy());
-  incoming.pipe(passed);
+  if (interference?.ofRequest) cutRequest(incoming, passed, outgoing, interference);
+  else incoming.pipe(passed);
 }
