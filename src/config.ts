@@ -101,7 +101,13 @@ const secretsOf = (minLength: number) =>
 const storeUrl = z.string().transform((text, context): ArchiveStoreLocation => {
   const s3 = /^s3:\/\/([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:\/([A-Za-z0-9!_.*'()/-]*))?$/.exec(text);
   if (s3)
-    return { kind: 's3', bucket: s3[1] ?? '', prefix: trimEnd(s3[2] ?? '', '/'), hasOwnEndpoint: false };
+    return {
+      kind: 's3',
+      bucket: s3[1] ?? '',
+      prefix: trimEnd(s3[2] ?? '', '/'),
+      hasOwnEndpoint: false,
+      isAddressed: false,
+    };
   if (/^file:\/\/\/[^?#]/.test(text) && URL.canParse(text))
     return { kind: 'file', directory: fileURLToPath(text) };
   context.addIssue('expected file:///an/absolute/directory or s3://bucket/prefix');
@@ -147,6 +153,7 @@ const environment = z.object({
   PLAYGROUND: flag.optional(),
   INTROSPECTION: flag.optional(),
   ARCHIVE_STORE_URL: storeUrl.optional(),
+  ARCHIVE_STORE_LINKS: z.enum(['own', 'presigned']).default('own'),
   // The AWS SDK reads them itself; that there is one decides how buckets are named to it.
   AWS_ENDPOINT_URL_S3: z.string().optional(),
   AWS_ENDPOINT_URL: z.string().optional(),
@@ -231,12 +238,24 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
 }
 
 function storeLocation(
-  value: Pick<z.output<typeof environment>, 'ARCHIVE_STORE_URL' | 'AWS_ENDPOINT_URL_S3' | 'AWS_ENDPOINT_URL'>,
+  value: Pick<
+    z.output<typeof environment>,
+    'ARCHIVE_STORE_LINKS' | 'ARCHIVE_STORE_URL' | 'AWS_ENDPOINT_URL_S3' | 'AWS_ENDPOINT_URL'
+  >,
   dataDirectory: string,
 ): ArchiveStoreLocation {
   const location = value.ARCHIVE_STORE_URL ?? { kind: 'file', directory: join(dataDirectory, 'store') };
-  if (location.kind === 'file') return location;
-  return { ...location, hasOwnEndpoint: Boolean(value.AWS_ENDPOINT_URL_S3 ?? value.AWS_ENDPOINT_URL) };
+  if (location.kind === 'file') {
+    if (value.ARCHIVE_STORE_LINKS === 'own') return location;
+    throw new ConfigError(
+      'The environment cannot be used: ARCHIVE_STORE_LINKS=presigned needs an ARCHIVE_STORE_URL that begins with s3://',
+    );
+  }
+  return {
+    ...location,
+    hasOwnEndpoint: Boolean(value.AWS_ENDPOINT_URL_S3 ?? value.AWS_ENDPOINT_URL),
+    isAddressed: value.ARCHIVE_STORE_LINKS === 'presigned',
+  };
 }
 
 /**

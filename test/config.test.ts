@@ -48,6 +48,14 @@ describe('without any variable', () => {
   });
 });
 
+test('addresses of a bucket are given out only where there is one', () => {
+  const presigned = { ARCHIVE_STORE_LINKS: 'presigned' };
+  expect(refusal(presigned)).toContain('ARCHIVE_STORE_LINKS=presigned needs an ARCHIVE_STORE_URL');
+  expect(readConfig({ ...presigned, ARCHIVE_STORE_URL: 's3://the-bucket' })).toMatchObject({
+    archiveStore: { isAddressed: true },
+  });
+});
+
 describe('each variable', () => {
   test.each([
     [{ PORT: '0' }, { port: 0 }],
@@ -66,11 +74,27 @@ describe('each variable', () => {
     [{ ARCHIVE_STORE_URL: 'file:///srv/a%20b' }, { archiveStore: { kind: 'file', directory: '/srv/a b' } }],
     [
       { ARCHIVE_STORE_URL: 's3://the-bucket/a/prefix/' },
-      { archiveStore: { kind: 's3', bucket: 'the-bucket', prefix: 'a/prefix', hasOwnEndpoint: false } },
+      {
+        archiveStore: {
+          kind: 's3',
+          bucket: 'the-bucket',
+          prefix: 'a/prefix',
+          hasOwnEndpoint: false,
+          isAddressed: false,
+        },
+      },
     ],
     [
       { ARCHIVE_STORE_URL: 's3://the-bucket', AWS_ENDPOINT_URL_S3: 'http://127.0.0.1:9000' },
-      { archiveStore: { kind: 's3', bucket: 'the-bucket', prefix: '', hasOwnEndpoint: true } },
+      {
+        archiveStore: {
+          kind: 's3',
+          bucket: 'the-bucket',
+          prefix: '',
+          hasOwnEndpoint: true,
+          isAddressed: false,
+        },
+      },
     ],
     [{ ARCHIVE_RETENTION: '45s' }, { archiveRetentionSeconds: 45 }],
     [{ ARCHIVE_RETENTION: '15m' }, { archiveRetentionSeconds: 900 }],
@@ -97,6 +121,7 @@ describe('each variable', () => {
     ],
     ['LOG_LEVEL', ['hunter2', 'INFO']],
     ['AUTH_JWKS_URL', ['hunter2', 'file:///hunter2', 'https://user:hunter2@id.example.org/jwks']],
+    ['ARCHIVE_STORE_LINKS', ['hunter2']],
     ['LINK_KEYS', ['hunter2', ',', 'a-secret-of-31-characters-is-no', `${'x'.repeat(32)},hunter2`]],
     ['GATEWAY_SECRET', ['hunter2', ',', 'hunter2,long-enough-to-be-one', 'long-enough-to-be-one, hunter2 ,']],
     ['AUTH_DEV_KEY', ['hunter2', 'yes']],

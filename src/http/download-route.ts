@@ -1,9 +1,9 @@
 import type { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { ARCHIVE_MEDIA_TYPE } from '../archive/format.ts';
+import { attachment } from '../base/content-disposition.ts';
 import { describeError } from '../base/error-log.ts';
 import { type ByteRange, parseRange } from './byte-range.ts';
-import { attachment } from './content-disposition.ts';
 import { HttpError } from './http-error.ts';
 import { refuseOtherMethods } from './route-methods.ts';
 
@@ -14,6 +14,8 @@ export interface Download {
   readonly sizeBytes: bigint;
   /** The digest of the file in lowercase hex; it is the entity tag. */
   readonly sha256: string;
+  /** An address elsewhere that gives the file out for a short while; null: it is read here. */
+  readonly address: (() => Promise<string>) | null;
   /** Opens the file, or a range of it with both ends included, counted from 0. */
   read(range?: { start: number; end: number }): Promise<Readable>;
   /**
@@ -101,6 +103,14 @@ async function answer(
   const length = range ? range.end - range.start + 1 : size;
   reply.header('content-length', length);
   if (request.method === 'HEAD') return reply.send();
+  if (download.address !== null) {
+    // What comes of it nobody here learns: on record it has begun.
+    await putOnRecord(request, download);
+    for (const name of ['content-length', 'content-range', 'content-type', 'content-disposition', 'etag']) {
+      reply.removeHeader(name);
+    }
+    return reply.redirect(await download.address(), 302);
+  }
   const end = await putOnRecord(request, download);
   const body = await open(request, download, range, end);
   reportEnd(request, reply, body, length, end);

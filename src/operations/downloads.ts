@@ -12,6 +12,9 @@ import { expireArchives, findExports } from './operation-lifecycle.ts';
 import { type ArchiveRecord, findFinishedExport, type OperationRecord } from './operation-records.ts';
 import type { ArchiveServices } from './services.ts';
 
+/** How long an address in the store is good for: long enough to begin a download. */
+const ADDRESS_SECONDS = 60;
+
 /** How long a download link is good for. */
 const LINK_SECONDS = 15 * 60;
 
@@ -44,6 +47,8 @@ export async function downloadUrl(
 
 /** An archive ready to be read. */
 export interface OpenArchive extends ArchiveRecord {
+  /** An address in the store that gives the archive out for a short while; null where this service does it. */
+  readonly address: (() => Promise<string>) | null;
   /** The bytes from `start` to `end`, both included; all of them without a range. */
   readonly read: (range?: ObjectRange) => Promise<Readable>;
   /**
@@ -79,8 +84,10 @@ export async function openArchive(
   if (operation == null || archive?.objectKey == null) return null;
   const { objectKey } = archive;
   if ((await store.archives.sizeOf(objectKey)) === null) return null;
+  const { addressOf } = store.archives;
   return {
     ...archive,
+    address: addressOf && (() => addressOf(objectKey, archive.fileName, ADDRESS_SECONDS)),
     read: (range) => store.archives.read(objectKey, range),
     async begin() {
       const event = await accesses.begin(database.for('record'), linkToken, LINK_SECONDS, {

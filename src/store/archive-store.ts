@@ -6,7 +6,12 @@ import type { S3Location } from './s3-store.ts';
 /** Where the store is. */
 export type ArchiveStoreLocation =
   /** A directory, by its absolute path: on one machine, or on a disk that all machines share. */
-  { readonly kind: 'file'; readonly directory: string } | ({ readonly kind: 's3' } & S3Location);
+  | { readonly kind: 'file'; readonly directory: string }
+  | ({
+      readonly kind: 's3';
+      /** Whether archives are given out by addresses of the bucket itself. */
+      readonly isAddressed: boolean;
+    } & S3Location);
 
 /** What all machines share beside the database. */
 export interface ArchiveStore {
@@ -27,5 +32,5 @@ export async function openArchiveStore(location: ArchiveStoreLocation): Promise<
   // Its client is a sixth of all code, and most services have no bucket.
   const { openBucket, openS3Store } = await import('./s3-store.ts');
   const bucket = await openBucket(location);
-  return { archives: openS3Store(bucket, 'archives'), uploads: openS3Store(bucket, 'uploads') };
+  return { archives: openS3Store(bucket, 'archives', location), uploads: openS3Store(bucket, 'uploads') };
 }

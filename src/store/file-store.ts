@@ -51,6 +51,8 @@ export async function openFileStore(directory: string): Promise<ObjectStore> {
       return file.createReadStream(range);
     },
 
+    addressOf: null,
+
     async *list(prefix = '') {
       for (const key of await readdir(directory)) {
         if (!key.startsWith(prefix) || key.endsWith(PARTIAL)) continue;

@@ -44,6 +44,11 @@ export interface ObjectStore {
    * @throws ObjectMissingError when there is none.
    */
   read(key: string, range?: ObjectRange): Promise<Readable>;
+  /**
+   * An address in the store itself that gives out an object for so long, to be saved under a name; null where there are no such
+   * addresses. Whoever has it may use it: it is a secret.
+   */
+  readonly addressOf: null | ((key: string, fileName: string, seconds: number) => Promise<string>);
   /** The objects whose keys begin so, in no order; of those that come or go meanwhile, some. */
   list(prefix?: string): AsyncIterable<StoredObject>;
   /** Removes an object, if it is there. */

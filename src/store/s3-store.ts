@@ -16,6 +16,8 @@ import {
   S3ServiceException,
 } from '@aws-sdk/client-s3';
 import { Upload } from '@aws-sdk/lib-storage';
+import { getSignedUrl } from '@aws-sdk/s3-request-presigner';
+import { attachment } from '../base/content-disposition.ts';
 import { OperatorError } from '../base/operator-error.ts';
 import {
   assertKey,
@@ -106,8 +108,16 @@ function problemOf(error: unknown, bucket: string): string {
   }
 }
 
-/** The objects of a bucket whose keys begin with `area`. */
-export function openS3Store({ client, bucket: Bucket, prefix }: Bucket, area: string): ObjectStore {
+/**
+ * The objects of a bucket whose keys begin with `area`.
+ *
+ * @param options.isAddressed whether addresses of objects are given out.
+ */
+export function openS3Store(
+  { client, bucket: Bucket, prefix }: Bucket,
+  area: string,
+  { isAddressed }: { readonly isAddressed: boolean } = { isAddressed: false },
+): ObjectStore {
   const Prefix = `${joined(prefix, area)}/`;
   const at = (key: string) => {
     assertKey(key);
@@ -165,6 +175,20 @@ export function openS3Store({ client, bucket: Bucket, prefix }: Bucket, area: st
       // In Node.js it is one.
       return tellingFailure(found.Body as Readable);
     },
+
+    addressOf: isAddressed
+      ? (key, fileName, expiresIn) =>
+          getSignedUrl(
+            client,
+            new GetObjectCommand({
+              ...at(key),
+              ResponseContentDisposition: attachment(fileName),
+              ResponseContentType: 'application/octet-stream',
+              ResponseCacheControl: 'private, no-store',
+            }),
+            { expiresIn },
+          )
+      : null,
 
     async *list(begin = '') {
       const under = { Bucket, Prefix: Prefix + begin };

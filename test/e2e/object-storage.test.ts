@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { loadSampleHistory, SAMPLE_LABEL } from '../../src/development/sample-history.ts';
 import { until } from '../http/support/requests.ts';
@@ -87,4 +88,48 @@ test('while the bucket is not reached a download can be tried again, and an expo
     );
     return data.stateArchiveOperation.status === 'SUCCEEDED';
   });
+});
+
+test('where the bucket gives archives out itself, a download is on record, and is led to it for a minute, by its name', async () => {
+  const presigning = await startTestService({
+    ARCHIVE_STORE_URL: `s3://${BUCKET}/presigned`,
+    ARCHIVE_STORE_LINKS: 'presigned',
+    AWS_ENDPOINT_URL_S3: server.endpoint,
+  });
+  try {
+    await loadSampleHistory(presigning.database);
+    const exported = await presigning.ask<{ exportStateArchive: { operation: Operation } }>(
+      `mutation ($name: String!) { exportStateArchive(input: { name: $name }) {
+        operation { status archive { downloadUrl sha256 historyDigest } } } }`,
+      { variables: { name: SAMPLE_LABEL } },
+    );
+    const { downloadUrl, sha256 } = exported.data.exportStateArchive.operation.archive;
+    const led = await fetch(downloadUrl, { redirect: 'manual' });
+    const address = led.headers.get('location') ?? '';
+    expect([led.status, led.headers.get('cache-control'), led.headers.get('referrer-policy')]).toEqual([
+      302,
+      'private, no-store',
+      'no-referrer',
+    ]);
+    expect(new URL(address).origin).toBe(server.endpoint);
+    expect(new URL(address).searchParams.get('X-Amz-Expires')).toBe('60');
+    const { rows } = await presigning.database.pool.query(
+      "select payload ->> 'outcome' as outcome from events where kind = 'state_archive_download'",
+    );
+    expect(rows).toEqual([{ outcome: 'begun' }]);
+
+    const file = await fetch(downloadUrl);
+    const bytes = Buffer.from(await file.arrayBuffer());
+    expect(createHash('sha256').update(bytes).digest('hex')).toBe(sha256);
+    expect(file.headers.get('content-disposition')).toContain('demo-network');
+    const part = await fetch(downloadUrl, { headers: { range: 'bytes=10-19' } });
+    expect(Buffer.from(await part.arrayBuffer()).equals(bytes.subarray(10, 20))).toBe(true);
+    expect((await fetch(address.replace(/demo-network/, 'other'))).status).toBe(403);
+    expect((await fetch(downloadUrl.replace(/token=.*/, 'token=x'), { redirect: 'manual' })).status).toBe(
+      404,
+    );
+    expect(presigning.log.join('')).not.toContain('X-Amz-Signature');
+  } finally {
+    await presigning.stop();
+  }
 });

@@ -29,6 +29,7 @@ beforeEach(async () => {
     fileName: 'prod-network.klstate',
     sizeBytes: BigInt(archive.length),
     sha256,
+    address: null,
     read: async (range) => createReadStream(path, range),
     begin: async () => async (end) => {
       served.push(end.bytes);

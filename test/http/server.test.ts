@@ -121,6 +121,7 @@ describe('closing', () => {
         sizeBytes: BigInt(bytes.length),
         sha256: '0'.repeat(64),
         begin: async () => async () => {},
+        address: null,
         read: async () => Readable.from([bytes]),
       }),
     });

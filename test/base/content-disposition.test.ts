@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { attachment } from '../../src/http/content-disposition.ts';
+import { attachment } from '../../src/base/content-disposition.ts';
 
 test.each([
   ['prod-network.klstate', 'attachment; filename="prod-network.klstate"'],
