@@ -16,7 +16,7 @@ const MAX_CAUSES = 4;
 const URL_AUTHORITY = /:\/\/([^\s/]+)/g;
 // As libpq takes it, in a connection string of keywords or in a URL's query.
 const PASSWORD = /(password=)(?:'[^']*|[^\s&]*)/gi;
-const LINK_TOKEN = /([?&]token=)[^\s&"']*/gi;
+const LINK_TOKEN = /([?&](?:token|x-amz-signature|x-amz-security-token)=)[^\s&"']*/gi;
 
 /**
  * Picks from an error what may be logged: its type, message, code, stack and causes. The rest is left out, because

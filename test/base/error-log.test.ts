@@ -25,6 +25,15 @@ test('rows, queries, passwords and link tokens stay out', () => {
   expect(text).toContain('?token=***&a=1');
 });
 
+test('the signature of an address in object storage stays out', () => {
+  const address =
+    'https://s3.example/b/k?X-Amz-Expires=60&X-Amz-Security-Token=SECRET&X-Amz-Signature=SECRET';
+  const { message } = describeError(new Error(`cannot reach ${address} at all`));
+  expect(message).toContain('X-Amz-Expires=60');
+  expect(message).toMatch(/at all$/);
+  expect(message).not.toContain('SECRET');
+});
+
 test.each([
   ['postgresql://app:SEC@RET@db/kilolock', 'postgresql://***@db/kilolock'],
   [
