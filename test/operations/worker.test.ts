@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import pino from 'pino';
 import type { Caller } from '../../src/history/states.ts';
@@ -337,8 +336,6 @@ test('a frozen worker that wakes when another has done its work changes nothing'
   expect(isFirst).toBe(false);
   expect(operation).toMatchObject({ status: 'FAILED', error: { message: 'The other one failed.' } });
   expect(await countRows(backend.database, ['public'])).toEqual(before);
-  // Whoever finds that it is over tidies up, if the other one did not live to do it.
-  while ((await storedFiles(backend)).underWay.length > 0) await pause(50);
 });
 
 describe('a process that shuts down', () => {
