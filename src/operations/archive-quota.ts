@@ -1,7 +1,8 @@
 import { type Kysely, sql } from 'kysely';
+import { inTransaction } from '../database/connection.ts';
 import type { Database } from '../database/types.ts';
 import type { Caller } from '../history/states.ts';
-import { now } from './operation-lifecycle.ts';
+import { type Attempt, now } from './operation-lifecycle.ts';
 import type { ArchiveServices } from './services.ts';
 import { RequestRefusedError } from './user-error.ts';
 
@@ -29,19 +30,28 @@ export async function refuseWithoutRoom(
 }
 
 /**
- * Refuses an archive that was written, when it is larger than what is left of the environment's room. To be called in the
- * transaction that records that it is kept.
+ * Takes room for an archive that was written, or refuses it when it is larger than what is left of the environment's. The room
+ * is on the operation's record for as long as that is running: nobody who counts has to wait until the archive itself is on record.
  *
  * @throws RequestRefusedError QUOTA_EXCEEDED.
  */
-export async function refuseTooManyBytes(
-  db: Kysely<Database>,
+export async function takeRoom(
   caller: Caller,
   { maxArchiveBytesKept }: ArchiveQuota,
+  { id, attempt }: Attempt,
   sizeBytes: bigint,
 ): Promise<void> {
-  const { bytes } = await sumArchives(db, caller);
-  if (bytes + sizeBytes > BigInt(maxArchiveBytesKept)) throw bytesExceeded(maxArchiveBytesKept);
+  await inTransaction(caller.database, 'record', async ({ db }) => {
+    const { bytes } = await sumArchives(db, caller, id);
+    if (bytes + sizeBytes > BigInt(maxArchiveBytesKept)) throw bytesExceeded(maxArchiveBytesKept);
+    await db
+      .updateTable('state_archive.operation')
+      .set({ archive_size_bytes: sizeBytes })
+      .where('id', '=', id)
+      .where('attempt', '=', attempt)
+      .where('status', '=', 'RUNNING')
+      .execute();
+  });
 }
 
 function bytesExceeded(maxBytes: number): RequestRefusedError {
@@ -55,12 +65,17 @@ function quotaExceeded(message: string): RequestRefusedError {
 }
 
 /** The first key of the advisory locks under which the archives of an environment are counted. */
-const ARCHIVES_LOCK = 0x6b6c7362;
+const ARCHIVES_LOCK = 0x6b6c7363;
 
-/** Counts under a lock, so that replicas count each other's: those who count pass one after another. */
+/**
+ * Counts under a lock, so that replicas count each other's: those who count pass one after another.
+ *
+ * @param exceptId whose room does not count; null: all count.
+ */
 async function sumArchives(
   db: Kysely<Database>,
   { namespace: { tenantId, workspace, environment } }: Caller,
+  exceptId: string | null = null,
 ): Promise<{ readonly count: number; readonly bytes: bigint }> {
   const key = JSON.stringify([workspace, environment]);
   await sql`select pg_advisory_xact_lock(${ARCHIVES_LOCK}::int, hashtext(${key}))`.execute(db);
@@ -72,9 +87,12 @@ async function sumArchives(
     .where('environment_id', '=', environment)
     .where('kind', '=', 'EXPORT')
     .where(sql<boolean>`(status in ('PENDING', 'RUNNING') or ${isKept})`)
+    .$if(exceptId !== null, (others) => others.where('id', '<>', exceptId))
     .select((select) => [
       select.fn.countAll<string>().as('count'),
-      sql<string>`coalesce(sum(archive_size_bytes) filter (where ${isKept}), 0)::text`.as('bytes'),
+      sql<string>`coalesce(sum(archive_size_bytes) filter (where ${isKept} or status = 'RUNNING'), 0)::text`.as(
+        'bytes',
+      ),
     ])
     .executeTakeFirstOrThrow();
   return { count: Number(count), bytes: BigInt(bytes) };

@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
 import { rm } from 'node:fs/promises';
-import type { Kysely } from 'kysely';
 import { ArchiveError } from '../archive/errors.ts';
 import { ARCHIVE_FILE_EXTENSION, ARCHIVE_FORMAT, DEFAULT_ARCHIVE_LIMITS, MEMBER } from '../archive/format.ts';
 import type { ArchivedState, ArchivedVersion } from '../archive/model.ts';
@@ -9,7 +8,6 @@ import { present } from '../base/invariant.ts';
 import { trimEnd } from '../base/text.ts';
 import { utcTimeOf } from '../base/time.ts';
 import { type DatabaseSession, inTransaction, type KilolockDatabase } from '../database/connection.ts';
-import type { Database } from '../database/types.ts';
 import { openExportSource } from '../history/export-source.ts';
 import { recordDigests } from '../history/history.ts';
 import { HistoryInconsistentError, unarchivable } from '../history/inconsistent.ts';
@@ -17,7 +15,7 @@ import { findStatesById, findStatesByLabel, may, type StateRecord } from '../his
 import { RefusedDocumentError } from '../inspection/errors.ts';
 import type { Destination } from '../restore/destination.ts';
 import { archiveKeyOf } from './archive-keys.ts';
-import { refuseTooManyBytes } from './archive-quota.ts';
+import { takeRoom } from './archive-quota.ts';
 import { currentCaller, withdrawn } from './current-caller.ts';
 import { insertOperation } from './operation-admission.ts';
 import {
@@ -81,9 +79,8 @@ export function exportWork(
         throw withdrawn('Your credential does not permit exports any more.');
       const stateId = present(operation.stateId, 'an export is of a state');
       const exported = await writeStateArchive(services, request, stateId, context);
-      await recordExport(services, request, context.attempt, exported, (db) =>
-        refuseTooManyBytes(db, request.caller, services, exported.written.sizeBytes),
-      );
+      await takeRoom(request.caller, services, context.attempt, exported.written.sizeBytes);
+      await recordExport(services, request, context.attempt, exported);
     },
     onEnd: (attempt, end) => removeUncounted(services, attempt, end),
   };
@@ -189,22 +186,16 @@ function refuseUnrestorable(error: unknown): never {
   );
 }
 
-/**
- * Puts an export on record: the digests it found, the event, and the operation's success, all or none.
- *
- * @param refuse throws when the archive must not be kept.
- */
+/** Puts an export on record: the digests it found, the event, and the operation's success, all or none. */
 async function recordExport(
   { retentionSeconds }: ArchiveServices,
   request: CallerRequest,
   attempt: Attempt,
   { state, versions, tags, written }: ExportedState,
-  refuse: (db: Kysely<Database>) => Promise<void> = async () => {},
 ): Promise<void> {
   const { database, namespace, principal } = request.caller;
   await stateUnlocked(database.for('record'), state.id);
   await inTransaction(database, 'record', async ({ db }) => {
-    await refuse(db);
     await recordDigests(db, digestRows(versions, written));
     await insertStateEvent(db, {
       tenantId: namespace.tenantId,
