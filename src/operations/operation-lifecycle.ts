@@ -397,7 +397,10 @@ export async function findUnqueued(db: Kysely<Database>): Promise<QueuedOperatio
         created_at + make_interval(secs => ${UNQUEUED_SECONDS})) < ${now})
     order by created_at limit ${REQUEUED_AT_A_TIME}
   `.execute(db);
-  return rows.map(({ id, request }) => ({ id, environment: environmentOf(request) }));
+  return rows.flatMap(({ id, request }) => {
+    const environment = environmentOf(request);
+    return environment === undefined ? [] : { id, environment };
+  });
 }
 
 /** Notes that operations are in the queue. */

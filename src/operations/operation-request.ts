@@ -117,7 +117,7 @@ export function readRequest(written: string): OperationRequest | null {
 
 const whereabouts = z.object({ environment: z.strictObject(environment).nullable() });
 
-/** The environment of a request, whatever else is in it. */
-export function environmentOf(written: string): NamespaceSelector {
-  return whereabouts.parse(JSON.parse(written)).environment;
+/** The environment of a request, whatever else is in it; undefined when a later release says it in a way of its own. */
+export function environmentOf(written: string): NamespaceSelector | undefined {
+  return whereabouts.safeParse(JSON.parse(written)).data?.environment;
 }

@@ -1,6 +1,7 @@
 import { exportWork } from './export-state-archive.ts';
 import { importWork } from './import-state-archive.ts';
 import type { Workshop } from './operation-worker.ts';
+import { removeUpload } from './received-uploads.ts';
 import type { ArchiveServices } from './services.ts';
 
 /** What is to be done for an operation of each kind. */
@@ -15,8 +16,8 @@ export function openWorkshop(services: ArchiveServices): Workshop {
           return importWork(services, operation, order, database);
       }
     },
-    async tidyUp({ order }) {
-      if (order.kind === 'IMPORT') await services.store.uploads.remove(order.upload.key);
+    async tidyUp({ order }, database) {
+      if (order.kind === 'IMPORT') await removeUpload(services, database, order.upload.key);
     },
   };
 }

@@ -47,7 +47,7 @@ export interface Workshop {
   /** What is to be done for an operation that `database` records. */
   readonly workOf: (operation: ClaimedOperation, database: KilolockDatabase) => OperationWork;
   /** Removes what was kept for an operation that has ended: whoever ended it may have died before. */
-  readonly tidyUp: (request: OperationRequest) => Promise<void>;
+  readonly tidyUp: (request: OperationRequest, database: KilolockDatabase) => Promise<void>;
 }
 
 /** What the log knows an operation by. */
@@ -221,7 +221,7 @@ export class OperationWorker {
       const claim = await this.#claim(database, job.id);
       if (claim.kind === 'not yet') return await queue.putBack(job);
       if (claim.kind === 'over') {
-        if (claim.request !== null) await workshop.tidyUp(claim.request);
+        if (claim.request !== null) await workshop.tidyUp(claim.request, database);
         return await queue.remove(job);
       }
       const { operation } = claim;

@@ -1,8 +1,9 @@
-import { readdir, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { verifyArchive } from '../../src/archive/reader.ts';
 import { loadSampleHistory, SAMPLE_LABEL } from '../../src/development/sample-history.ts';
+import { noFilesBelow } from '../support/files-below.ts';
 import { type GraphqlAnswer, startTestService, type TestService } from '../support/service.ts';
 import { butFailures } from '../support/state-rows.ts';
 import { createEnvironment, documentOf, postHistory, scopeOf } from './support/states.ts';
@@ -87,15 +88,9 @@ beforeAll(async () => {
 
 afterAll(() => service.stop());
 
-afterEach(async () => {
-  for (const directory of ['store/uploads', 'scratch']) {
-    const entries = await readdir(join(service.dataDirectory, directory), {
-      recursive: true,
-      withFileTypes: true,
-    });
-    expect(entries.filter((entry) => entry.isFile())).toEqual([]);
-  }
-});
+afterEach(() =>
+  noFilesBelow(...['store/uploads', 'scratch'].map((directory) => join(service.dataDirectory, directory))),
+);
 
 async function startExport(input: object, token?: string) {
   const answer = await service.ask<{ exportStateArchive: Payload }>(EXPORT, {

@@ -10,6 +10,7 @@ import {
   type Backend,
   createCaller,
   ended,
+  nothingUnderWay,
   openBackend,
   operationOf,
   runExport,
@@ -50,10 +51,6 @@ const eventsOf = (id: string) =>
     [id],
   );
 
-const nothingUnderWay = async () => {
-  while ((await storedFiles(backend)).underWay.length > 0) await pause(50);
-};
-
 describe('an operation that is cancelled', () => {
   test.each(['export', 'import'])('while it waits ends at once: an %s then never begins', async (kind) => {
     await post(backend.database, caller, 'app', firstDocument);
@@ -76,7 +73,7 @@ describe('an operation that is cancelled', () => {
     }
     expect((await operationOf(backend, caller, id)).status).toBe('CANCELLED');
     expect(await countRows(backend.database, ['public'])).toEqual(rows);
-    await nothingUnderWay();
+    await nothingUnderWay(backend);
     expect(await eventsOf(id)).toEqual([
       { actor: 'Colleague', outcome: 'cancelled', cancelledBy: 'a colleague' },
     ]);
@@ -116,7 +113,7 @@ describe('an operation that is cancelled', () => {
       status: 'CANCELLED',
       stateId: kind === 'export' ? expect.any(String) : null,
     });
-    await nothingUnderWay();
+    await nothingUnderWay(backend);
     expect((await storedFiles(backend)).archives).toEqual(archives);
     expect(await countRows(backend.database, ['public'])).toEqual(rows);
     expect((await operationOf(backend, caller, operation.id)).status).toBe('CANCELLED');

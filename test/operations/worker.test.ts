@@ -23,6 +23,7 @@ import {
   createCaller,
   createEnvironment,
   ended,
+  nothingUnderWay,
   openBackend,
   operationOf,
   runExport,
@@ -294,6 +295,28 @@ describe('the sweep', () => {
     expect((await operationOf(backend, caller, pending.id)).status).toBe('SUCCEEDED');
   });
 
+  test('passes over a record that only a later release can read', async () => {
+    await post(backend.database, caller, 'app', firstDocument);
+    const { services } = backend;
+    const release = backend.holdQueue();
+    const [known, later] = [
+      await runExport(backend, caller, 'app', { waitSeconds: 0 }),
+      await runExport(backend, caller, 'app', { waitSeconds: 0 }),
+    ];
+    await query(`update state_archive.operation set request = '{"place": 1}' where id = $1`, [later.id]);
+    await query(
+      `update state_archive.operation set heartbeat_at = null, created_at = now() - interval '1 hour' where id = any($1)`,
+      [[known.id, later.id]],
+    );
+    await query('delete from state_archive_queue.job where id = any($1)', [[known.id, later.id]]);
+    await sweepOperations(backend.database, services.queue);
+    expect(await query('select id from state_archive_queue.job')).toEqual([{ id: known.id }]);
+    release();
+    await ended(services, caller, known.id);
+    expect(await operationOf(backend, caller, known.id)).toMatchObject({ status: 'SUCCEEDED' });
+    await query(`update state_archive.operation set status = 'FAILED' where id = $1`, [later.id]);
+  });
+
   test('has what a worker left behind done by another, once', async () => {
     await post(backend.database, caller, 'app', firstDocument);
     const { services } = backend;
@@ -336,6 +359,8 @@ test('a frozen worker that wakes when another has done its work changes nothing'
   expect(isFirst).toBe(false);
   expect(operation).toMatchObject({ status: 'FAILED', error: { message: 'The other one failed.' } });
   expect(await countRows(backend.database, ['public'])).toEqual(before);
+  // Whoever finds that it is over tidies up, if the other one did not live to do it.
+  await nothingUnderWay(backend);
 });
 
 describe('a process that shuts down', () => {
@@ -365,7 +390,7 @@ describe('a process that shuts down', () => {
     await ended(backend.services, caller, id);
     expect(await operationOf(backend, caller, id)).toMatchObject({ status: 'SUCCEEDED', error: null });
     expect(await rowOf(id)).toMatchObject({ attempt: 2 });
-    expect((await storedFiles(backend)).underWay).toEqual([]);
+    await nothingUnderWay(backend);
     expect(
       await query(`select count(*)::int from events where payload ->> 'archive_id' = $1 and kind = $2`, [
         id,

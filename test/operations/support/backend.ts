@@ -28,6 +28,7 @@ import { toUserError, type UserError } from '../../../src/operations/user-error.
 import { openArchiveStore } from '../../../src/store/archive-store.ts';
 import { openScratch } from '../../../src/store/scratch.ts';
 import { createTestDatabase } from '../../support/database.ts';
+import { filesBelow, noFilesBelow } from '../../support/files-below.ts';
 
 /** A database and the operations on it, without the HTTP in front. */
 export interface Backend {
@@ -335,11 +336,10 @@ export async function storedFiles({
   };
 }
 
-/** The names of the files in a directory and in those below it. */
-async function filesBelow(directory: string): Promise<string[]> {
-  const entries = await readdir(directory, { recursive: true, withFileTypes: true });
-  return entries
-    .filter((entry) => entry.isFile())
-    .map(({ name }) => name)
-    .sort();
+/** Waits until nothing that was received, or is worked on, lies anywhere. */
+export function nothingUnderWay({
+  storeDirectory,
+  scratchDirectory,
+}: Pick<Backend, 'storeDirectory' | 'scratchDirectory'>): Promise<void> {
+  return noFilesBelow(join(storeDirectory, 'uploads'), scratchDirectory);
 }
