@@ -6,6 +6,7 @@ import { DatabaseUnusableError } from './errors.ts';
 import { type RequiredColumn, requiredColumns } from './kilolock-schema.ts';
 import { MIGRATION_LOCK } from './migration-lock.ts';
 import { migrations } from './migrations/index.ts';
+import { hasTable, mayChangeSchema } from './own-schemas.ts';
 import { hasQueue, prepareQueue } from './queue-schema.ts';
 import type { Database } from './types.ts';
 
@@ -59,7 +60,8 @@ export async function prepareDatabase(database: KilolockDatabase): Promise<void>
       // Another replica, of a later release perhaps, was here first.
       if (await hasEveryMigration(db)) return;
       // The migrator would go on after the refusal, and tell only of the transaction that this had ended.
-      if (!(await mayChangeSchema(db))) throw new DatabaseUnusableError('it lacks the right to create there');
+      if (!(await mayChangeSchema(db, SCHEMA)))
+        throw new DatabaseUnusableError('it lacks the right to create there');
       const migrator = new Migrator({
         db: db.withoutPlugins(),
         provider: { getMigrations: async () => ({ ...migrations }) },
@@ -89,25 +91,11 @@ export async function isPrepared(database: KilolockDatabase): Promise<boolean> {
 
 /** Migrations that are applied and unknown are those of a later release, which only adds what an earlier one can bear. */
 async function hasEveryMigration(db: Kysely<Database>): Promise<boolean> {
-  const table = `${SCHEMA}.kysely_migration`;
-  // Asked for first: the failure of a statement would end a transaction.
-  const { rows: found } = await sql<{ exists: boolean }>`
-    select exists (
-      select from pg_catalog.pg_class class join pg_catalog.pg_namespace namespace on namespace.oid = class.relnamespace
-      where namespace.nspname = ${SCHEMA} and class.relname = 'kysely_migration'
-    ) as exists`.execute(db);
-  if (!found[0]?.exists) return false;
-  const { rows } = await sql<{ name: string }>`select name from ${sql.table(table)}`.execute(db);
+  if (!(await hasTable(db, SCHEMA, 'kysely_migration'))) return false;
+  const { rows } = await sql<{ name: string }>`
+    select name from ${sql.table(`${SCHEMA}.kysely_migration`)}`.execute(db);
   const applied = new Set(rows.map((row) => row.name));
   return Object.keys(migrations).every((name) => applied.has(name));
-}
-
-async function mayChangeSchema(db: Kysely<Database>): Promise<boolean> {
-  const { rows } = await sql<{ may: boolean }>`
-    select case when to_regnamespace(${SCHEMA}) is null
-      then has_database_privilege(current_database(), 'create')
-      else has_schema_privilege(${SCHEMA}, 'create') end as may`.execute(db);
-  return rows[0]?.may ?? false;
 }
 
 /** The columns, as `table.column`, of those of Kilolock's tables that exist. */

@@ -3,6 +3,7 @@ import { PgBoss, type QueueOptions } from 'pg-boss';
 import { inTransaction, type KilolockDatabase, runForLibrary } from './connection.ts';
 import { DatabaseUnusableError } from './errors.ts';
 import { MIGRATION_LOCK } from './migration-lock.ts';
+import { hasTable, mayChangeSchema } from './own-schemas.ts';
 
 /** The schema of pg-boss's tables in the control database, beside our own `state_archive`. */
 export const QUEUE_SCHEMA = 'state_archive_queue';
@@ -60,7 +61,7 @@ export function openBoss(database: KilolockDatabase): PgBoss {
  */
 export async function prepareQueue(database: KilolockDatabase): Promise<void> {
   if (await hasQueue(database, 'read')) return;
-  if (!(await mayChangeSchema(database))) {
+  if (!(await mayChangeSchema(database.for('read'), QUEUE_SCHEMA))) {
     throw new DatabaseUnusableError(
       `The schema ${QUEUE_SCHEMA} is not up to date, and this role may not change it. Run "npm run migrate" as its owner first.`,
     );
@@ -101,21 +102,8 @@ export async function hasQueue(database: KilolockDatabase, purpose: 'read' | 'pr
 /** Null when there is none, or half of one. */
 async function versionOf(database: KilolockDatabase, purpose: 'read' | 'probe'): Promise<number | null> {
   const db = database.for(purpose);
-  const { rows: found } = await sql<{ exists: boolean }>`
-    select exists (
-      select from pg_catalog.pg_class class join pg_catalog.pg_namespace namespace on namespace.oid = class.relnamespace
-      where namespace.nspname = ${QUEUE_SCHEMA} and class.relname = 'version'
-    ) as exists`.execute(db);
-  if (!found[0]?.exists) return null;
+  if (!(await hasTable(db, QUEUE_SCHEMA, 'version'))) return null;
   const { rows } = await sql<{ version: number }>`
     select version from ${sql.table(`${QUEUE_SCHEMA}.version`)}`.execute(db);
   return rows[0]?.version ?? null;
-}
-
-async function mayChangeSchema(database: KilolockDatabase): Promise<boolean> {
-  const { rows } = await sql<{ may: boolean }>`
-    select case when to_regnamespace(${QUEUE_SCHEMA}) is null
-      then has_database_privilege(current_database(), 'create')
-      else has_schema_privilege(${QUEUE_SCHEMA}, 'create') end as may`.execute(database.for('read'));
-  return rows[0]?.may ?? false;
 }
