@@ -1,4 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
+import { multipartForm } from '../support/multipart-form.ts';
 import type { Machine } from './machines.ts';
 
 /** How the last answer about an operation reads. */
@@ -64,7 +65,10 @@ export class Client {
           'apollo-require-preflight': 'true',
           ...(file === null && { 'content-type': 'application/json' }),
         },
-        body: file === null ? JSON.stringify({ query, variables }) : multipart(query, variables, file),
+        body:
+          file === null
+            ? JSON.stringify({ query, variables })
+            : multipartForm(query, variables, { bytes: file, name: 'chaos.klstate' }),
         signal: AbortSignal.timeout(patienceMs),
       });
       if (response.status === 503) return null;
@@ -105,16 +109,4 @@ function payloadProblem(data: unknown): { readonly code: string; readonly messag
     if (userErrors?.[0] !== undefined && operation === null) return userErrors[0];
   }
   return undefined;
-}
-
-function multipart(
-  query: string,
-  variables: Readonly<Record<string, unknown>>,
-  file: Uint8Array<ArrayBuffer>,
-): FormData {
-  const form = new FormData();
-  form.set('operations', JSON.stringify({ query, variables: { ...variables, file: null } }));
-  form.set('map', JSON.stringify({ 0: ['variables.file'] }));
-  form.set('0', new Blob([file]), 'chaos.klstate');
-  return form;
 }

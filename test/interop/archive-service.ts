@@ -7,6 +7,7 @@ import {
   loadOrCreateDevelopmentKey,
   signDevelopmentToken,
 } from '../../src/auth/development-key.ts';
+import { multipartForm } from '../support/multipart-form.ts';
 import {
   EXPORT,
   IMPORT,
@@ -169,7 +170,10 @@ export class ArchiveClient {
           ? { 'content-type': 'application/json' }
           : { 'apollo-require-preflight': '1' }),
       },
-      body: file === undefined ? JSON.stringify({ query, variables }) : multipart(query, variables, file),
+      body:
+        file === undefined
+          ? JSON.stringify({ query, variables })
+          : multipartForm(query, variables, { bytes: file, name: 'state.klstate' }),
     });
     const { data, errors = [] } = (await response.json()) as {
       data?: Data | null;
@@ -243,17 +247,4 @@ export class ArchiveClient {
       messages: [...answer.messages, ...errors.map(({ message }) => message)],
     };
   }
-}
-
-/** A request in the form of the GraphQL multipart request specification. */
-function multipart(
-  query: string,
-  variables: Readonly<Record<string, unknown>>,
-  file: Uint8Array<ArrayBuffer>,
-): FormData {
-  const form = new FormData();
-  form.set('operations', JSON.stringify({ query, variables: { ...variables, file: null } }));
-  form.set('map', JSON.stringify({ 0: ['variables.file'] }));
-  form.set('0', new Blob([file]), 'state.klstate');
-  return form;
 }

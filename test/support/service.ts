@@ -11,6 +11,7 @@ import { readConfig } from '../../src/config.ts';
 import type { KilolockDatabase } from '../../src/database/connection.ts';
 import { startService } from '../../src/service.ts';
 import { createTestDatabase } from './database.ts';
+import { multipartForm } from './multipart-form.ts';
 import { PlantedSecrets } from './planted-secrets.ts';
 
 /** What a GraphQL request was answered. */
@@ -104,7 +105,10 @@ export async function startTestService(
             : { 'apollo-require-preflight': 'true' }),
           ...options.headers,
         },
-        body: file === undefined ? JSON.stringify({ query, variables }) : multipart(query, variables, file),
+        body:
+          file === undefined
+            ? JSON.stringify({ query, variables })
+            : multipartForm(query, variables, { name: 'state.klstate', ...file }),
       });
       const text = await response.text();
       secrets.checkAnswer(query, text);
@@ -126,18 +130,6 @@ export async function startTestService(
       }
     },
   };
-}
-
-function multipart(
-  query: string,
-  variables: Readonly<Record<string, unknown>>,
-  file: NonNullable<AskOptions['file']>,
-): FormData {
-  const form = new FormData();
-  form.set('operations', JSON.stringify({ query, variables: { ...variables, file: null } }));
-  form.set('map', JSON.stringify({ 0: ['variables.file'] }));
-  form.set('0', new Blob([file.bytes]), file.name ?? 'state.klstate');
-  return form;
 }
 
 /** An answer's body with nothing in it that is different for each request, to be compared with another's. */

@@ -6,6 +6,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import pg from 'pg';
+import { multipartForm } from '../../support/multipart-form.ts';
 import { PlantedSecrets } from '../../support/planted-secrets.ts';
 
 /** How a process ended, and all it printed. */
@@ -200,10 +201,7 @@ export async function ask<Data>(
   variables: Readonly<Record<string, unknown>> = {},
   file?: Blob,
 ): Promise<Data> {
-  const form = new FormData();
-  form.set('operations', JSON.stringify({ query, variables: { ...variables, file: null } }));
-  form.set('map', JSON.stringify({ 0: ['variables.file'] }));
-  if (file !== undefined) form.set('0', file, 'in.klstate');
+  const form = multipartForm(query, variables, file && { bytes: file, name: 'in.klstate' });
   const response = await fetch(`${url}/graphql`, {
     method: 'POST',
     headers: {

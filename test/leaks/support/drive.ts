@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { zstdCompressSync, zstdDecompressSync } from 'node:zlib';
 import { buildArchive } from '../../archive/support/build-archive.ts';
 import { loadTerraformHistory } from '../../support/fixtures.ts';
+import { multipartForm } from '../../support/multipart-form.ts';
 import type { SecretWatch } from './secrets.ts';
 
 /** A running service, and the ways into it that a run needs. */
@@ -64,10 +65,7 @@ export async function drive({ url, token, sql, directory, watch }: Target): Prom
   }
 
   async function ask(name: string, { query, variables = {}, authorization, file, mayHold }: Request) {
-    const form = new FormData();
-    form.set('operations', JSON.stringify({ query, variables: { ...variables, file: null } }));
-    form.set('map', JSON.stringify({ 0: ['variables.file'] }));
-    if (file) form.set('0', new Blob([file]), 'state.klstate');
+    const form = multipartForm(query, variables, file && { bytes: file, name: 'state.klstate' });
     const { bytes, status } = await request(
       name,
       '/graphql',
