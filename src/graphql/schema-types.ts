@@ -86,7 +86,10 @@ export type ImportStateArchiveInput = {
   readonly onConflict: StateArchiveConflictPolicy;
   /** The workspace and environment to restore into; defaults to the caller's own. */
   readonly scope?: InputMaybe<StateScopeInput>;
-  /** The id of an upload that is whole, from `stageStateArchiveUpload`. The operation uses it up, however it ends. */
+  /**
+   * The id of an upload that is whole, from `stageStateArchiveUpload`. A dry run leaves it to be used; an import uses it up,
+   * however it ends.
+   */
   readonly uploadId?: InputMaybe<Scalars['ID']['input']>;
   /** How long to wait for the operation to end before answering, from 0 to 25 seconds. */
   readonly waitSeconds: Scalars['Int']['input'];

@@ -87,6 +87,8 @@ export async function importArchive(
       throw error;
     });
     const ended = await waitForEnd(service, begun, work);
+    // A dry run leaves it to be used, and it counts for a day.
+    if (imported.dryRun) await upload.discard();
     if (ended.report === null) throw failure('UNKNOWN_ANSWER', 'The import ended without a report.');
     return ended;
   } catch (error) {

@@ -20,7 +20,7 @@ import type { JobContext, OperationWork } from './operation-worker.ts';
 import {
   discardUpload,
   readUpload,
-  removeUpload,
+  removeUsedUpload,
   type StoredUpload,
   storeUpload,
   uploadGone,
@@ -81,7 +81,7 @@ export async function importStateArchive(
       input,
     );
     const upload = await storeUpload(services, caller, file, signal ?? new AbortController().signal);
-    const work = { upload, input, destination };
+    const work = { upload, input, destination, isLeft: false };
     try {
       return await startImport(services, request, work, admission.idempotency);
     } finally {
@@ -95,7 +95,7 @@ export async function importStateArchive(
 
 /**
  * Starts a restore from an upload that is whole, or finds the one the idempotency key stands for. What is refused leaves the
- * upload to be used; the operation uses it up, however it ends.
+ * upload to be used, and so does a dry run; an import uses it up, however it ends.
  *
  * @throws as {@link importStateArchive} does; RequestRefusedError UPLOAD_EXPIRED when it is not there for this caller,
  *   UPLOAD_INCOMPLETE when more of it has to come.
@@ -139,7 +139,8 @@ export async function importStagedArchive(
     input,
   );
   const upload = { key: staged.id, sha256: staged.sha256, fileName: staged.fileName };
-  return startImport(services, request, { upload, input, destination }, admission.idempotency);
+  const work = { upload, input, destination, isLeft: input.dryRun };
+  return startImport(services, request, work, admission.idempotency);
 }
 
 /** @throws RequestRefusedError ARCHIVE_DIGEST_MISMATCH unless it is the file that the caller expects. */
@@ -178,15 +179,20 @@ async function findDestination(
   return destination;
 }
 
-/** Starts the operation, which uses its upload up. */
+/** What an operation is started with. */
+interface ImportWork {
+  readonly upload: StoredUpload;
+  readonly input: ImportRequest;
+  readonly destination: Destination;
+  /** Whether the upload is left to be used by others, rather than used up by this one. */
+  readonly isLeft: boolean;
+}
+
+/** Starts the operation. */
 async function startImport(
   services: ArchiveServices,
   request: CallerRequest,
-  {
-    upload,
-    input,
-    destination,
-  }: { readonly upload: StoredUpload; readonly input: ImportRequest; readonly destination: Destination },
+  { upload, input, destination, isLeft }: ImportWork,
   idempotency: Idempotency | null,
 ): Promise<string> {
   const { caller } = request;
@@ -213,7 +219,7 @@ async function startImport(
         dryRun,
       },
       async recordedWith(db) {
-        if (!(await claimUpload(db, caller, upload.key, id))) throw uploadGone();
+        if (!isLeft && !(await claimUpload(db, caller, upload.key, id))) throw uploadGone();
       },
     },
     input,
@@ -240,7 +246,7 @@ export function importWork(
     async onEnd(_attempt, end) {
       // Otherwise it may be needed again.
       if (end === 'succeeded' || end === 'failed' || end === 'cancelled')
-        await removeUpload(services, database, order.upload.key);
+        await removeUsedUpload(services, database, order.upload.key);
     },
   };
 }

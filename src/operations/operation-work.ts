@@ -1,7 +1,7 @@
 import { exportWork } from './export-state-archive.ts';
 import { importWork } from './import-state-archive.ts';
 import type { Workshop } from './operation-worker.ts';
-import { removeUpload } from './received-uploads.ts';
+import { removeUsedUpload } from './received-uploads.ts';
 import type { ArchiveServices } from './services.ts';
 
 /** What is to be done for an operation of each kind. */
@@ -17,7 +17,7 @@ export function openWorkshop(services: ArchiveServices): Workshop {
       }
     },
     async tidyUp({ order }, database) {
-      if (order.kind === 'IMPORT') await removeUpload(services, database, order.upload.key);
+      if (order.kind === 'IMPORT') await removeUsedUpload(services, database, order.upload.key);
     },
   };
 }

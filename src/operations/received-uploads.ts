@@ -14,6 +14,7 @@ import {
   findAbandoned,
   findPieces,
   insertUpload,
+  isAbandoned,
   listPieces,
 } from './upload-records.ts';
 import { RequestRefusedError } from './user-error.ts';
@@ -65,13 +66,20 @@ export function uploadGone(): RequestRefusedError {
   );
 }
 
-/** The bytes of an upload, from the first on, a piece after the other. */
+/**
+ * The bytes of an upload, from the first on, a piece after the other.
+ *
+ * @throws RequestRefusedError UPLOAD_EXPIRED when it is gone.
+ */
 export async function* readUpload(
   { store }: Pick<ArchiveServices, 'store'>,
   database: KilolockDatabase,
   uploadId: string,
 ): AsyncGenerator<Buffer, void, void> {
-  for (const objectKey of await listPieces(database.for('read'), uploadId)) {
+  const pieces = await listPieces(database.for('read'), uploadId);
+  // Each has one at least: its time is over, or an import that it served as well has used it up.
+  if (pieces.length === 0) throw uploadGone();
+  for (const objectKey of pieces) {
     yield* await store.uploads.read(objectKey);
   }
 }
@@ -127,13 +135,22 @@ async function saveLocally(bytes: AsyncIterable<Buffer>, path: string, signal: A
  * Removes an upload that nobody can use any more: its pieces, those too that are not on record, and then its record, so that
  * none is left without one.
  */
-export async function removeUpload(
+async function removeUpload(
   { store }: Pick<ArchiveServices, 'store'>,
   database: KilolockDatabase,
   uploadId: string,
 ): Promise<void> {
   for await (const { key } of store.uploads.list(`${uploadId}.`)) await store.uploads.remove(key);
   await deleteUpload(database.for('record'), uploadId);
+}
+
+/** Removes the upload that an operation worked on which is over, unless it may be used still: a dry run uses none up. */
+export async function removeUsedUpload(
+  services: Pick<ArchiveServices, 'store'>,
+  database: KilolockDatabase,
+  uploadId: string,
+): Promise<void> {
+  if (await isAbandoned(database.for('record'), uploadId)) await removeUpload(services, database, uploadId);
 }
 
 /** Removes an upload, unless an operation has it: from here on none will. */

@@ -195,14 +195,21 @@ export async function deleteUpload(db: Kysely<Database>, id: string): Promise<vo
   await db.deleteFrom('state_archive.upload').where('id', '=', id).execute();
 }
 
-/** Uploads that nobody can use any more, at most so many: expired ones, and those of operations that are over. */
+/** Uploads that nobody can use any more: expired ones, and those of operations that are over. */
+const abandoned = sql<{ id: string }>`
+  select upload.id from state_archive.upload
+  left join state_archive.operation on operation.id = upload.operation_id
+  where case when upload.operation_id is null then upload.expires_at <= ${now}
+    else operation.status is null or operation.status not in ('PENDING', 'RUNNING') end`;
+
+/** Uploads that nobody can use any more, at most so many. */
 export async function findAbandoned(db: Kysely<Database>, limit: number): Promise<string[]> {
-  const { rows } = await sql<{ id: string }>`
-    select upload.id from state_archive.upload
-    left join state_archive.operation on operation.id = upload.operation_id
-    where case when upload.operation_id is null then upload.expires_at <= ${now}
-      else operation.status is null or operation.status not in ('PENDING', 'RUNNING') end
-    limit ${limit}
-  `.execute(db);
+  const { rows } = await sql<{ id: string }>`${abandoned} limit ${limit}`.execute(db);
   return rows.map(({ id }) => id);
+}
+
+/** Whether nobody can use an upload any more. */
+export async function isAbandoned(db: Kysely<Database>, id: string): Promise<boolean> {
+  const { rows } = await sql`${abandoned} and upload.id = ${id}`.execute(db);
+  return rows.length > 0;
 }

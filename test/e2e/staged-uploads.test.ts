@@ -41,6 +41,10 @@ afterEach(async () => {
   );
 });
 
+async function query(text: string, values: unknown[] = []) {
+  return (await service.database.pool.query(text, values)).rows;
+}
+
 async function exportState(name: string): Promise<Buffer> {
   const answer = await service.ask<{
     exportStateArchive: { operation: { archive: { downloadUrl: string } } };
@@ -264,6 +268,28 @@ describe('a staged upload', () => {
       'SUCCEEDED',
       'none',
     ]);
+  });
+
+  test('serves dry runs, at the same time too, and then the one import, each reading the same bytes', async () => {
+    const { id, url } = await stage(archive);
+    await patch(url, 0, new Uint8Array(archive));
+    const until = (await query('select expires_at from state_archive.upload where id = $1', [id]))[0];
+    const dryRuns = await Promise.all(
+      ['dry-1', 'dry-2'].map((name) => importUpload(id, { name, dryRun: true })),
+    );
+    expect(dryRuns.map(({ operation }) => operation?.status)).toEqual(['SUCCEEDED', 'SUCCEEDED']);
+    expect(pieces(id)).toHaveLength(1);
+    expect((await query('select expires_at from state_archive.upload where id = $1', [id]))[0]).toEqual(
+      until,
+    );
+    const bob = await service.token({ subject: 'bob@test' });
+    expect(codesOf(await importUpload(id, { name: 'bobs', dryRun: true }, bob))).toEqual(['UPLOAD_EXPIRED']);
+
+    expect(await importUpload(id, { name: 'dry-1' })).toMatchObject({ operation: { status: 'SUCCEEDED' } });
+    expect(pieces(id)).toEqual([]);
+    for (const dryRun of [true, false]) {
+      expect(codesOf(await importUpload(id, { name: 'dry-3', dryRun }))).toEqual(['UPLOAD_EXPIRED']);
+    }
   });
 
   test('is for nobody but whoever announced it', async () => {

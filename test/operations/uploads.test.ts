@@ -1,8 +1,9 @@
 import { createHash, randomUUID } from 'node:crypto';
-import { readdir, utimes, writeFile } from 'node:fs/promises';
+import { readdir, readFile, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import type { Caller } from '../../src/history/states.ts';
+import { importStagedArchive } from '../../src/operations/import-state-archive.ts';
 import { removeAbandonedUploads } from '../../src/operations/received-uploads.ts';
 import { openUpload, stageUpload } from '../../src/operations/staged-uploads.ts';
 import { loadTerraformHistory } from '../support/fixtures.ts';
@@ -10,7 +11,9 @@ import {
   archivePath,
   type Backend,
   createCaller,
+  ended,
   openBackend,
+  operationOf,
   runExport,
   runImport,
 } from './support/backend.ts';
@@ -140,6 +143,35 @@ describe('an upload whose record', () => {
       },
     );
     expect(await sendOver(database, upload)).toBe(BigInt(bytes.length));
+  });
+});
+
+describe('a dry run of an upload that an import uses up meanwhile', () => {
+  test('says that it is over, and not that it is another file', async () => {
+    await post(backend.database, caller, 'used', document);
+    const archive = await readFile(archivePath(backend, await runExport(backend, caller, 'used')));
+    const upload = await stage(archive);
+    await send(upload, archive);
+    const importIt = (dryRun: boolean, label: string) =>
+      importStagedArchive(backend.services, { caller, requestId: 'request-1' }, upload.id, {
+        label,
+        dryRun,
+        onConflict: { kind: 'REFUSE' },
+        allowSharedLineage: true,
+        expectedSha256: null,
+        waitSeconds: 0,
+        idempotencyKey: null,
+      });
+    const release = backend.holdQueue();
+    const [dryRun, real] = [await importIt(true, 'dry'), await importIt(false, 'real')];
+    await query("update state_archive.operation set status = 'CANCELLED' where id = $1", [real]);
+    await removeAbandonedUploads(backend.services);
+    release();
+    await ended(backend.services, caller, dryRun);
+    expect(await operationOf(backend, caller, dryRun)).toMatchObject({
+      status: 'FAILED',
+      error: { code: 'UPLOAD_EXPIRED' },
+    });
   });
 });
 
