@@ -1,4 +1,4 @@
-import { text } from 'node:stream/consumers';
+import { on } from 'node:events';
 import type { CommonOptions, Context } from '../context.ts';
 import { credentialsPath, findCredential, findEndpoint, keepToken } from '../credentials.ts';
 import { DOCUMENTS } from '../documents.ts';
@@ -28,25 +28,33 @@ export async function login(context: Context, _options: CommonOptions): Promise<
 }
 
 async function tokenFromInput({ terminal, signal }: Context): Promise<string> {
-  if (!terminal.isInteractive) return text(process.stdin);
-  process.stderr.write('Token (it is not shown): ');
   const { stdin } = process;
-  stdin.setRawMode(true);
+  // The terminal shows nothing from before anybody is asked to type.
+  if (terminal.isInteractive) {
+    stdin.setRawMode(true);
+    process.stderr.write('Token (it is not shown): ');
+  }
   let typed = '';
   try {
-    for await (const chunk of stdin.setEncoding('utf8')) {
-      signal.throwIfAborted();
+    for await (const [chunk] of on(stdin.setEncoding('utf8'), 'data', { signal, close: ['end'] })) {
       for (const character of String(chunk)) {
-        if (character === '\r' || character === '\n') return typed;
-        if (character === '\u0003' || character === '\u0004') throw failure('INTERRUPTED', 'Interrupted.');
-        typed = character === '\u007f' ? typed.slice(0, -1) : typed + character;
+        if (!terminal.isInteractive) typed += character;
+        else if (character === '\r' || character === '\n') return typed;
+        else if (character === '\u0003' || character === '\u0004')
+          throw failure('INTERRUPTED', 'Interrupted.');
+        else typed = character === '\u007f' ? typed.slice(0, -1) : typed + character;
       }
+      if (typed.length > MAX_TOKEN_CHARACTERS) return typed;
     }
     return typed;
+  } catch (error) {
+    throw signal.aborted ? signal.reason : error;
   } finally {
-    stdin.setRawMode(false);
     stdin.pause();
-    process.stderr.write('\n');
+    if (terminal.isInteractive) {
+      stdin.setRawMode(false);
+      process.stderr.write('\n');
+    }
   }
 }
 

@@ -8,6 +8,7 @@ import {
   type ServerResponse,
 } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { until } from '../../http/support/requests.ts';
 
 /** What a proxy does to one answer. */
 export interface Interference {
@@ -20,6 +21,11 @@ export interface Interference {
   readonly how: 'cut' | 'hold' | 'flip';
   /** Of the request instead of its answer; it can only be cut. */
   readonly ofRequest?: true;
+  /**
+   * Nothing more passes, and the connection stays, until this says that what has passed arrived where it was going: how much of it
+   * somebody has read at any moment depends on how busy the machine is.
+   */
+  readonly hasArrived?: () => boolean | Promise<boolean>;
   /** Called when it happens. */
   readonly onDone?: () => void;
 }
@@ -82,25 +88,24 @@ export async function startProxy(): Promise<HarmfulProxy> {
 }
 
 /** Passes the beginning of a request on, and cuts both connections then. */
-function cutRequest(
+async function cutRequest(
   incoming: IncomingMessage,
   passed: ClientRequest,
   outgoing: ServerResponse,
-  { after, onDone }: Interference,
-): void {
+  { after, hasArrived = () => true, onDone }: Interference,
+): Promise<void> {
   let passedBytes = 0;
-  incoming.on('data', (chunk: Buffer) => {
-    if (outgoing.destroyed) return;
+  for await (const chunk of incoming) {
     passedBytes += chunk.length;
-    passed.write(chunk, () => {
-      if (passedBytes < after) return;
-      outgoing.destroy();
-      // What was passed on arrives: a connection that is reset takes it back.
-      passed.socket?.end();
-      onDone?.();
-    });
-  });
-  incoming.on('end', () => passed.end());
+    if (!passed.write(chunk)) await once(passed, 'drain');
+    if (passedBytes < after) continue;
+    await until(hasArrived);
+    passed.destroy();
+    outgoing.destroy();
+    onDone?.();
+    return;
+  }
+  passed.end();
 }
 
 function forward(
@@ -130,7 +135,8 @@ function forward(
       if (outgoing.destroyed) return;
       isStopped = true;
       answer.pause();
-      outgoing.write(chunk.subarray(0, at), () => {
+      outgoing.write(chunk.subarray(0, at), async () => {
+        await until(interference.hasArrived ?? (() => true));
         if (interference.how === 'cut') outgoing.destroy();
         interference.onDone?.();
       });
@@ -142,6 +148,8 @@ function forward(
     outgoing.on('close', () => answer.destroy());
   });
   passed.on('error', () => outgoing.destroy());
-  if (interference?.ofRequest) cutRequest(incoming, passed, outgoing, interference);
+  // A client that goes away meanwhile is what a test may be about.
+  if (interference?.ofRequest)
+    cutRequest(incoming, passed, outgoing, interference).catch(() => passed.destroy());
   else incoming.pipe(passed);
 }
