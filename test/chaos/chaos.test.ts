@@ -13,6 +13,7 @@ test('processes that are killed while they work leave every operation done once,
       pauseMs: 2_000,
       versions: 10,
       store: 'file',
+      pooler: 'none',
       databaseCrashes: 0,
       tell: () => {},
     });

@@ -10,9 +10,11 @@ import { MAX_ATTEMPTS } from '../../src/operations/operation-lifecycle.ts';
 import { destinationOf } from '../../src/restore/destination.ts';
 import { appendSnapshot } from '../../src/restore/snapshot.ts';
 import { documentOf } from '../graphql/support/states.ts';
+import { freePort } from '../support/free-port.ts';
+import { startPgbouncer } from '../support/pgbouncer.ts';
 import { startS3Server } from '../support/s3-server.ts';
 import { Client, type ToldOperation, UnexpectedAnswerError } from './load.ts';
-import { freePort, Machine } from './machines.ts';
+import { Machine } from './machines.ts';
 
 /** What is to happen. */
 export interface ChaosOptions {
@@ -29,6 +31,8 @@ export interface ChaosOptions {
   /** How many versions each history has. */
   readonly versions: number;
   readonly store: 'file' | 's3';
+  /** What the processes reach the database by: itself, or pgbouncer in transaction mode. */
+  readonly pooler: 'none' | 'pgbouncer';
   /** How often a process of PostgreSQL is killed, upon which it ends all sessions and starts anew. The server must be its own. */
   readonly databaseCrashes: number;
   readonly tell: (line: string) => void;
@@ -55,6 +59,8 @@ const STOP_MS = 60_000;
 const SETTLE_MS = 180_000;
 /** After so long a balancer would ask another replica. */
 const PREVIEW_PATIENCE_MS = 5_000;
+/** Fewer than the four processes would take, so that they share them. */
+const POOLED_CONNECTIONS = 12;
 /** One of so many is frozen, beside those that are killed, */
 const KILLS_A_FREEZE = 8;
 /** for longer than it is believed to be at work. */
@@ -99,6 +105,10 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
   const directory = await mkdtemp(join(tmpdir(), 'state-archive-chaos-'));
   const s3 = options.store === 's3' ? await startS3Server() : null;
   s3?.createBucket('chaos');
+  const pooler =
+    options.pooler === 'pgbouncer'
+      ? await startPgbouncer(options.connectionString, POOLED_CONNECTIONS)
+      : null;
   const sql = new pg.Pool({ connectionString: options.connectionString, max: 4 });
   sql.on('error', () => {});
   const machines: Machine[] = [];
@@ -114,7 +124,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
       await copyFile(join(directory, 'development-key.jwk'), join(DATA_DIR, 'development-key.jwk'));
       const environment = {
         DATA_DIR,
-        DATABASE_URL: options.connectionString,
+        DATABASE_URL: pooler?.connectionString ?? options.connectionString,
         ARCHIVE_STORE_URL: s3 === null ? `file://${join(directory, 'store')}` : 's3://chaos/archives',
         ...s3?.environment,
         LINK_KEYS: 'the-links-of-the-chaos-and-nothing-else',
@@ -135,6 +145,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
   } finally {
     await Promise.all(machines.map((machine) => machine.stop(1_000)));
     await sql.end();
+    await pooler?.stop();
     await s3?.close();
     await rm(directory, { recursive: true, force: true });
   }

@@ -3,11 +3,12 @@ import { createTestDatabase } from '../support/database.ts';
 import { startTestServer } from '../support/test-server.ts';
 import { runChaos } from './chaos.ts';
 
-// `npm run chaos -- [--kills N] [--operations N] [--seed S] [--store file|s3] [--database-crashes N]`: two replicas and two workers, one of
+// `npm run chaos -- [--kills N] [--operations N] [--seed S] [--store file|s3] [--pooler none|pgbouncer]
+// [--database-crashes N]`: two replicas and two workers, one of
 // which is killed every few seconds while they work. Ends with 1 when anything is found that must not be.
 
 const USAGE =
-  'usage: npm run chaos -- [--kills N] [--operations N] [--seed S] [--store file|s3] [--database-crashes N]';
+  'usage: npm run chaos -- [--kills N] [--operations N] [--seed S] [--store file|s3] [--pooler none|pgbouncer] [--database-crashes N]';
 
 async function main(): Promise<number> {
   const { values } = parseArgs({
@@ -16,10 +17,11 @@ async function main(): Promise<number> {
       operations: { type: 'string', default: '100' },
       seed: { type: 'string', default: String(Date.now() % 2 ** 31) },
       store: { type: 'string', default: 'file' },
+      pooler: { type: 'string', default: 'none' },
       'database-crashes': { type: 'string', default: '2' },
     },
   });
-  const { store } = values;
+  const { store, pooler } = values;
   const [kills, operations, seed, databaseCrashes] = [
     values.kills,
     values.operations,
@@ -27,7 +29,11 @@ async function main(): Promise<number> {
     values['database-crashes'],
   ].map(Number);
   const numbers = [kills, operations, seed, databaseCrashes];
-  if (!numbers.every((number) => Number.isSafeInteger(number)) || (store !== 'file' && store !== 's3')) {
+  if (
+    !numbers.every((number) => Number.isSafeInteger(number)) ||
+    (store !== 'file' && store !== 's3') ||
+    (pooler !== 'none' && pooler !== 'pgbouncer')
+  ) {
     console.error(USAGE);
     return 2;
   }
@@ -45,6 +51,7 @@ async function main(): Promise<number> {
         pauseMs: 4_000,
         versions: 40,
         store,
+        pooler,
         databaseCrashes: databaseCrashes ?? 0,
         tell: (line) => console.log(line),
       });
