@@ -22,6 +22,8 @@ export interface Config {
   readonly dataDirectory: string;
   /** The Kilolock database; null starts the embedded one under `dataDirectory`. A secret: it holds a password. */
   readonly databaseUrl: string | null;
+  /** An address of the same database past every pooler, to be told there of new operations; null: they are asked for. A secret. */
+  readonly databaseDirectUrl: string | null;
   /** The least severe level that is logged. */
   readonly logLevel: 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent';
   /** How tokens are verified. */
@@ -139,6 +141,7 @@ const environment = z.object({
   DATA_DIR: z.string().default('.data'),
   // Read where it is used, as libpq reads it: database/dsn.ts.
   DATABASE_URL: z.string().optional(),
+  DATABASE_DIRECT_URL: z.string().optional(),
   LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info'),
   AUTH_JWKS_URL: webUrl.optional(),
   AUTH_ISSUER: z.string().optional(),
@@ -196,6 +199,11 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
       `The environment cannot be used: AUTH_JWKS_URL, AUTH_ISSUER and AUTH_AUDIENCE tell together whose tokens are accepted, and ${absent.join(' and ')} is missing`,
     );
   }
+  if (embedded && value.DATABASE_DIRECT_URL !== undefined) {
+    throw new ConfigError(
+      'The environment cannot be used: DATABASE_DIRECT_URL is another way to the database of DATABASE_URL, which is missing',
+    );
+  }
   if (embedded && jwks === null && !developmentKey) {
     throw new ConfigError(
       'The environment cannot be used: without DATABASE_URL there are no tokens of Kilolock to verify, so AUTH_DEV_KEY=false needs AUTH_JWKS_URL',
@@ -207,6 +215,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
     publicUrl: value.PUBLIC_URL ?? null,
     dataDirectory: resolve(value.DATA_DIR),
     databaseUrl: value.DATABASE_URL ?? null,
+    databaseDirectUrl: value.DATABASE_DIRECT_URL ?? null,
     logLevel: value.LOG_LEVEL,
     auth: {
       jwks,

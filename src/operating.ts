@@ -9,6 +9,7 @@ import { blameOperator } from './base/operator-error.ts';
 import type { Config } from './config.ts';
 import type { KilolockDatabase } from './database/connection.ts';
 import { EnvironmentDatabases } from './database/environment-databases.ts';
+import type { Listener } from './database/notifications.ts';
 import { Inspector } from './inspection/inspector.ts';
 import { DownloadAccesses } from './operations/download-accesses.ts';
 import { removeExpiredArchives } from './operations/downloads.ts';
@@ -101,6 +102,7 @@ export async function startOperating(
   housekeeping.unref();
   const sweep = new OperationSweep({ queue, openDatabases: () => environments.openDatabases, logger });
   worker.start(openWorkshop(services));
+  const listener = listenToOthers(config, queue, worker, logger);
   return {
     services,
     stopTaking: () => worker.stopTaking(),
@@ -108,9 +110,27 @@ export async function startOperating(
     async close() {
       clearInterval(housekeeping);
       sweep.close();
-      await Promise.all([ownDatabases.close(), inspector.close()]);
+      await Promise.all([listener?.close(), ownDatabases.close(), inspector.close()]);
     },
   };
+}
+
+/** Has the worker told at once of what other processes put into the queue, where there is a way to hear of it. */
+function listenToOthers(
+  { databaseDirectUrl, workerConcurrency }: Config,
+  queue: OperationQueue,
+  worker: OperationWorker,
+  logger: Logger,
+): Listener | null {
+  if (databaseDirectUrl === null || workerConcurrency === 0) return null;
+  return queue.listen(databaseDirectUrl, {
+    onHeard: () => worker.nudge(),
+    onDeaf: (error) =>
+      logger.warn(
+        { error: describeError(error) },
+        'nothing is heard on DATABASE_DIRECT_URL; operations that other processes record are found by asking, every two seconds',
+      ),
+  });
 }
 
 /** Removes what is past its time, and what a process that died left half done. */

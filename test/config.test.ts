@@ -56,6 +56,10 @@ test('addresses of a bucket are given out only where there is one', () => {
   });
 });
 
+test('another way to the database goes with one', () => {
+  expect(refusal({ DATABASE_DIRECT_URL: DATABASE_URL })).toContain('DATABASE_URL, which is missing');
+});
+
 describe('each variable', () => {
   test.each([
     [{ PORT: '0' }, { port: 0 }],
@@ -105,6 +109,8 @@ describe('each variable', () => {
     [{ MAX_OPERATIONS_PER_PRINCIPAL: '12' }, { maxOperationsPerPrincipal: 12 }],
     [{ MAX_ARCHIVES_PER_PRINCIPAL: '7' }, { maxArchivesPerPrincipal: 7 }],
     [{ DATABASE_URL, ...JWKS }, { databaseUrl: DATABASE_URL }],
+    [{ DATABASE_URL, ...JWKS }, { databaseDirectUrl: null }],
+    [{ DATABASE_URL, DATABASE_DIRECT_URL: DATABASE_URL, ...JWKS }, { databaseDirectUrl: DATABASE_URL }],
     [
       { DATABASE_URL: 'postgres://localhost/kilolock', ...JWKS },
       { databaseUrl: 'postgres://localhost/kilolock' },

@@ -8,7 +8,7 @@ export class DsnError extends OperatorError {
 
   constructor(problem: string, options?: ErrorOptions) {
     super(
-      `The address of the database (DATABASE_URL, or an environment's database_dsn) cannot be read: ${problem}.`,
+      `The address of the database (DATABASE_URL, DATABASE_DIRECT_URL, or an environment's database_dsn) cannot be read: ${problem}.`,
       options,
     );
   }

@@ -1,6 +1,7 @@
 import type { PgBoss } from 'pg-boss';
 import { z } from 'zod';
 import type { KilolockDatabase } from '../database/connection.ts';
+import { Listener, type ListenerOptions, notify } from '../database/notifications.ts';
 import { OPERATION_QUEUE, openBoss } from '../database/queue-schema.ts';
 import type { NamespaceSelector } from '../history/namespace.ts';
 
@@ -16,6 +17,9 @@ export interface Job extends QueuedOperation {
   readonly retryCount: number;
 }
 
+/** The channel on which processes tell each other that something was put into the queue. */
+const CHANNEL = 'state_archive_operations';
+
 const jobData = z.object({
   environment: z.object({ workspace: z.string(), environment: z.string() }).nullable(),
 });
@@ -26,10 +30,12 @@ const jobData = z.object({
  * Whether anything is to be done at all, the record decides.
  */
 export class OperationQueue {
+  readonly #database: KilolockDatabase;
   readonly #boss: PgBoss;
 
   /** @param database the control database, prepared. */
   constructor(database: KilolockDatabase) {
+    this.#database = database;
     this.#boss = openBoss(database);
   }
 
@@ -37,6 +43,21 @@ export class OperationQueue {
   async send(operations: readonly QueuedOperation[]): Promise<void> {
     const jobs = operations.map(({ id, environment }) => ({ id, data: { environment } }));
     await this.#boss.insert(OPERATION_QUEUE, jobs);
+  }
+
+  /** Tells the processes that listen that something was put into the queue. */
+  async announce(): Promise<void> {
+    await notify(this.#database, CHANNEL, '');
+  }
+
+  /**
+   * Listens to what other processes announce.
+   *
+   * @param directAddress an address of the control database past every pooler.
+   * @throws DsnError when it cannot be read.
+   */
+  listen(directAddress: string, { onHeard, onDeaf }: Pick<ListenerOptions, 'onHeard' | 'onDeaf'>): Listener {
+    return new Listener({ database: this.#database, directAddress, channel: CHANNEL, onHeard, onDeaf });
   }
 
   /** Takes at most so many operations, the oldest first: nobody else is given them meanwhile. */

@@ -77,4 +77,5 @@ export async function sweepOperations(database: KilolockDatabase, queue: Operati
     db,
     unqueued.map(({ id }) => id),
   );
+  await queue.announce();
 }

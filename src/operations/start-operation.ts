@@ -96,12 +96,13 @@ export async function startOperation(
 async function queue({ queue, worker, logger }: ArchiveServices, caller: Caller, id: string): Promise<void> {
   try {
     await queue.send([{ id, environment: selectorOf(caller) }]);
-    worker.nudge();
-    await markQueued(caller.database.for('record'), [id]);
+    // Before anybody is told: whoever claims an operation passes over a record that is locked at this moment.
+    await markQueued(caller.database.for('record'), [id]).finally(() => worker.nudge());
+    await queue.announce();
   } catch (error) {
     logger.warn(
       { error: describeError(error), operationId: id },
-      'an operation could not be queued; it is tried again',
+      'an operation could not be queued, or nobody told of it; it is found later',
     );
   }
 }

@@ -1,82 +1,22 @@
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { existsSync } from 'node:fs';
-import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { createInterface } from 'node:readline';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { sql } from 'kysely';
 import pg from 'pg';
 import { connectDatabase } from '../../src/database/connection.ts';
+import { DeafConnectionError, Listener } from '../../src/database/notifications.ts';
 import type { Caller } from '../../src/history/states.ts';
 import { type Backend, createCaller, openBackend, runExport } from '../operations/support/backend.ts';
 import { postTerraformHistory } from '../operations/support/histories.ts';
+import { PGBOUNCER, type Pgbouncer, startPgbouncer } from '../support/pgbouncer.ts';
 import { doWholeJob } from './support/whole-job.ts';
 
-const program = ['/usr/sbin/pgbouncer', '/usr/bin/pgbouncer', '/opt/homebrew/bin/pgbouncer'].find(existsSync);
 const POOL_SIZE = 4;
 
 let backend: Backend;
 let caller: Caller;
 let digest: string;
-let directory: string;
-let pgbouncer: ChildProcess;
+let pgbouncer: Pgbouncer;
 /** The same database, behind pgbouncer in transaction mode. */
 let pooled: string;
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  server.close();
-  if (address === null || typeof address === 'string') throw new Error('No free port.');
-  return address.port;
-}
-
-/** pgbouncer does not run as root. */
-function account(): { uid?: number; gid?: number } {
-  if (process.getuid?.() !== 0) return {};
-  const [uid, gid] = ['-u', '-g'].map((flag) =>
-    Number(execFileSync('id', [flag, 'postgres'], { encoding: 'utf8' })),
-  );
-  return { uid: uid ?? 0, gid: gid ?? 0 };
-}
-
-async function startPgbouncer(): Promise<void> {
-  const server = new URL(backend.connectionString);
-  const port = await freePort();
-  directory = await mkdtemp(join(tmpdir(), 'state-archive-pgbouncer-'));
-  await chmod(directory, 0o755);
-  const file = join(directory, 'pgbouncer.ini');
-  await writeFile(
-    file,
-    `[databases]
-* = host=${server.hostname} port=${server.port} user=${server.username} password=${decodeURIComponent(server.password)}
-[pgbouncer]
-listen_addr = 127.0.0.1
-listen_port = ${port}
-unix_socket_dir =
-auth_type = any
-pool_mode = transaction
-default_pool_size = ${POOL_SIZE}
-max_client_conn = 100
-`,
-  );
-  pgbouncer = spawn(program ?? '', [file], { ...account(), stdio: ['ignore', 'ignore', 'pipe'] });
-  const lines: string[] = [];
-  await new Promise<void>((resolve, reject) => {
-    pgbouncer.once('error', reject);
-    pgbouncer.once('exit', () => reject(new Error(`pgbouncer did not start: ${lines.join(' | ')}`)));
-    createInterface({ input: pgbouncer.stderr ?? process.stdin }).on('line', (line) => {
-      lines.push(line);
-      if (line.includes('process up')) resolve();
-    });
-  });
-  server.port = String(port);
-  pooled = server.href;
-}
 
 /** What another client of the pooler leaves behind on every connection to the server. */
 async function leaveSettingsBehind(): Promise<void> {
@@ -96,7 +36,7 @@ async function leaveSettingsBehind(): Promise<void> {
   await Promise.all(clients.map((client) => client.end()));
 }
 
-(program === undefined ? describe.skip : describe)(
+(PGBOUNCER === undefined ? describe.skip : describe)(
   'behind pgbouncer in transaction mode (skipped without its program)',
   () => {
     beforeAll(async () => {
@@ -104,15 +44,12 @@ async function leaveSettingsBehind(): Promise<void> {
       caller = await createCaller(backend);
       await postTerraformHistory(backend.database, caller, 'app');
       digest = (await runExport(backend, caller, 'app')).archive?.historyDigest ?? '';
-      await startPgbouncer();
+      pgbouncer = await startPgbouncer(backend.connectionString, POOL_SIZE);
+      pooled = pgbouncer.connectionString;
     });
 
     afterAll(async () => {
-      pgbouncer.removeAllListeners('exit');
-      const exited = once(pgbouncer, 'exit');
-      pgbouncer.kill('SIGKILL');
-      await exited;
-      await rm(directory, { recursive: true, force: true });
+      await pgbouncer.stop();
       await backend.close();
     });
 
@@ -133,6 +70,19 @@ async function leaveSettingsBehind(): Promise<void> {
       } finally {
         await database.close();
       }
+    });
+
+    test('an address of the pooler is told of as one where nothing is heard', async () => {
+      const deaf = Promise.withResolvers<unknown>();
+      const listener = new Listener({
+        database: backend.database,
+        directAddress: pooled,
+        channel: 'anything',
+        onHeard: () => {},
+        onDeaf: deaf.resolve,
+      });
+      expect(await deaf.promise).toBeInstanceOf(DeafConnectionError);
+      await listener.close();
     });
 
     test('nothing is left behind for other clients', async () => {

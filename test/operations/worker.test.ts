@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import pino from 'pino';
 import type { Caller } from '../../src/history/states.ts';
+import { cancelOperation } from '../../src/operations/cancel-operation.ts';
 import { insertOperation } from '../../src/operations/operation-admission.ts';
 import {
   AttemptLostError,
@@ -12,7 +13,7 @@ import {
   markSucceeded,
   settleAttempt,
 } from '../../src/operations/operation-lifecycle.ts';
-import type { Job } from '../../src/operations/operation-queue.ts';
+import type { Job, OperationQueue } from '../../src/operations/operation-queue.ts';
 import { sweepOperations } from '../../src/operations/operation-sweep.ts';
 import { OperationWorker } from '../../src/operations/operation-worker.ts';
 import { loadTerraformHistory } from '../support/fixtures.ts';
@@ -244,6 +245,30 @@ describe('an attempt', () => {
       { idempotency_key: null },
     ]);
   });
+});
+
+test('an operation is on record as queued before anybody is told of it: whoever claims it would find its record locked', async () => {
+  await post(backend.database, caller, 'app', firstDocument);
+  const steps: string[] = [];
+  const { worker } = backend.services;
+  const database = interceptQueries(
+    backend.database,
+    () => {},
+    (statement) => {
+      if (/set heartbeat_at = [^,]*where id in/.test(statement)) steps.push('marked');
+    },
+  );
+  const services = {
+    ...backend.services,
+    queue: {
+      send: async () => void steps.push('sent'),
+      announce: async () => void steps.push('others told'),
+    } as unknown as OperationQueue,
+    worker: { ...worker, nudge: () => void steps.push('worker told') } as unknown as OperationWorker,
+  };
+  const { id } = await runExport({ services }, { ...caller, database }, 'app', { waitSeconds: 0 });
+  expect(steps).toEqual(['sent', 'marked', 'worker told', 'others told']);
+  await cancelOperation(caller, id);
 });
 
 describe('the sweep', () => {
