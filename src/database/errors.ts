@@ -66,7 +66,7 @@ export function interpretError(error: unknown, purpose: Purpose): unknown {
   }
   if (code === INSUFFICIENT_PRIVILEGE || code === READ_ONLY_SQL_TRANSACTION) {
     return new DatabaseUnusableError(
-      `The database does not let this service work: ${error.message}. docs/operations.md lists what it needs.`,
+      `The database does not let this service work: ${error.message}. docs/rights.sql grants what it needs.`,
       { cause: error },
     );
   }

@@ -105,7 +105,7 @@ function problemOf(found: Findings): string | null {
     return `Row-level security would hide rows of ${found.hiding} from the role ${found.role}: an archive has to hold all of them. Give it BYPASSRLS, or a policy-free role.`;
   }
   if (found.lacking !== null) {
-    return `The role ${found.role} lacks ${found.lacking}. docs/operations.md lists what the service needs.`;
+    return `The role ${found.role} lacks ${found.lacking}. docs/rights.sql grants what the service needs.`;
   }
   return null;
 }

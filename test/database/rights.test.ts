@@ -18,13 +18,13 @@ import { postTerraformHistory } from '../operations/support/histories.ts';
 
 const OWNER = `kilolock_${process.pid}`;
 const SERVICE = `service_${process.pid}`;
+const PASSWORD = 'a long one';
 
-/** The SQL that the page tells to paste, with a role of this test's own. */
-const sqlToPaste = (
-  /```sql\n([\s\S]*?)```/.exec(
-    readFileSync(new URL('../../docs/operations.md', import.meta.url), 'utf8'),
-  )?.[1] ?? ''
-).replaceAll('state_archive_service', SERVICE);
+/** The SQL that an owner runs, with a role of this test's own. */
+const rights = readFileSync(new URL('../../docs/rights.sql', import.meta.url), 'utf8').replaceAll(
+  'state_archive_service',
+  SERVICE,
+);
 
 let backend: Backend;
 let caller: Caller;
@@ -33,7 +33,7 @@ let service: KilolockDatabase;
 function as(role: string): KilolockDatabase {
   const url = new URL(backend.connectionString);
   url.username = role;
-  url.password = 'choose a long one';
+  url.password = PASSWORD;
   return connectDatabase({ connectionString: url.href, maxConnections: 4 });
 }
 
@@ -45,7 +45,7 @@ beforeAll(async () => {
   // A database as Kilolock leaves it: its tables belong to a role that is no superuser, and nothing of ours is there.
   await asAdministrator(`
     drop schema state_archive, state_archive_queue cascade;
-    create role ${OWNER} login createrole password 'choose a long one';
+    create role ${OWNER} login createrole password '${PASSWORD}';
     do $$ begin
       execute format('grant create on database %I to ${OWNER}', current_database());
       execute (select string_agg(format('alter table public.%I owner to ${OWNER};', relname), ' ')
@@ -62,10 +62,13 @@ afterAll(async () => {
   await backend.close();
 });
 
-test('with the rights of the page the owner migrates, and the service does its whole work', async () => {
+test('with the rights of docs/rights.sql the owner migrates, and the service does its whole work', async () => {
   const owner = as(OWNER);
   try {
-    await owner.pool.query(sqlToPaste);
+    // The second time as with a later release.
+    await owner.pool.query(rights);
+    await owner.pool.query(rights);
+    await owner.pool.query(`alter role ${SERVICE} password '${PASSWORD}'`);
     await expect(prepareControlDatabase(service)).rejects.toThrow(
       /^The schema state_archive is not up to date, .* Run "npm run migrate" as its owner first\./,
     );
@@ -140,7 +143,7 @@ describe('the rights of the page', () => {
       for (const right of rights) {
         await asAdministrator(`revoke ${right} on ${table} from ${SERVICE}`);
         expect(await findDatabaseProblem(service)).toBe(
-          `The role ${SERVICE} lacks ${right} on ${table}. docs/operations.md lists what the service needs.`,
+          `The role ${SERVICE} lacks ${right} on ${table}. docs/rights.sql grants what the service needs.`,
         );
         await asAdministrator(`grant ${right} on ${table} to ${SERVICE}`);
       }
