@@ -4,8 +4,9 @@ import { parse } from 'yaml';
 import { present } from '../../../src/base/invariant.ts';
 import type { KilolockDatabase } from '../../../src/database/connection.ts';
 import { createApiToken, createEnvironment } from '../../auth/support/kilolock-tenancy.ts';
-import { freePort, Machine } from '../../chaos/machines.ts';
+import { Machine } from '../../chaos/machines.ts';
 import { createTestDatabase } from '../../support/database.ts';
+import { freePort } from '../../support/free-port.ts';
 import { startS3Server } from '../../support/s3-server.ts';
 import { start, temporaryDirectory } from './processes.ts';
 
