@@ -1,6 +1,13 @@
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
+import {
+  type ArchiveSigner,
+  readSigningKey,
+  readVerificationKeys,
+  type SignatureTrust,
+  type VerificationKey,
+} from './archive/signing-keys.ts';
 import type { JwtVerifierOptions } from './auth/jwt-verifier.ts';
 import type { CredentialPolicies } from './auth/kilolock-credentials.ts';
 import { OperatorError } from './base/operator-error.ts';
@@ -45,6 +52,10 @@ export interface Config {
   readonly linkKeys: readonly string[];
   /** Where archives and received files are kept. */
   readonly archiveStore: ArchiveStoreLocation;
+  /** What archives are signed with; null: they are not. A secret is in it. */
+  readonly archiveSigner: ArchiveSigner | null;
+  /** Whose signatures count of an archive that is imported: the own one's always. */
+  readonly archiveTrust: SignatureTrust;
   /** How long a finished archive is kept, in seconds. */
   readonly archiveRetentionSeconds: number;
   /** The largest file accepted inside a GraphQL request, in bytes. */
@@ -116,6 +127,20 @@ const storeUrl = z.string().transform((text, context): ArchiveStoreLocation => {
   return z.NEVER;
 });
 
+const signingKey = z.string().transform((text, context): ArchiveSigner => {
+  const signer = readSigningKey(text);
+  if (signer !== null) return signer;
+  context.addIssue('expected a private Ed25519 key, in PEM (PKCS#8) without a passphrase');
+  return z.NEVER;
+});
+
+const verificationKeys = z.string().transform((text, context): readonly VerificationKey[] => {
+  const keys = readVerificationKeys(text);
+  if (keys !== null) return keys;
+  context.addIssue('expected public Ed25519 keys in PEM, one behind the other, 32 at most');
+  return z.NEVER;
+});
+
 /** A duration such as 15m, 24h or 7d, in seconds. */
 export const duration = z.string().transform((text, context) => {
   const [, count, unit = ''] = /^([1-9]\d{0,8})([smhd])$/.exec(text) ?? [];
@@ -160,6 +185,9 @@ const environment = z.object({
   // The AWS SDK reads them itself; that there is one decides how buckets are named to it.
   AWS_ENDPOINT_URL_S3: z.string().optional(),
   AWS_ENDPOINT_URL: z.string().optional(),
+  ARCHIVE_SIGNING_KEY: signingKey.optional(),
+  ARCHIVE_VERIFICATION_KEYS: verificationKeys.optional(),
+  REQUIRE_SIGNATURE: flag.default(false),
   ARCHIVE_RETENTION: duration.default(7 * 86400),
   MAX_INLINE_UPLOAD_BYTES: bytes.default(32 * MEBIBYTE),
   MAX_ARCHIVE_BYTES: bytes.default(4096 * MEBIBYTE),
@@ -209,6 +237,16 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
       'The environment cannot be used: without DATABASE_URL there are no tokens of Kilolock to verify, so AUTH_DEV_KEY=false needs AUTH_JWKS_URL',
     );
   }
+  const archiveSigner = value.ARCHIVE_SIGNING_KEY ?? null;
+  const trusted = [
+    ...(archiveSigner === null ? [] : [archiveSigner.verificationKey]),
+    ...(value.ARCHIVE_VERIFICATION_KEYS ?? []),
+  ];
+  if (value.REQUIRE_SIGNATURE && trusted.length === 0) {
+    throw new ConfigError(
+      'The environment cannot be used: REQUIRE_SIGNATURE needs ARCHIVE_VERIFICATION_KEYS, or an ARCHIVE_SIGNING_KEY of its own; without a key no archive could be imported',
+    );
+  }
   return {
     port: value.PORT,
     host: value.HOST,
@@ -230,6 +268,8 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
     introspection: value.INTROSPECTION ?? value.PLAYGROUND ?? embedded,
     linkKeys: value.LINK_KEYS ?? [],
     archiveStore: storeLocation(value, resolve(value.DATA_DIR)),
+    archiveSigner,
+    archiveTrust: { keys: trusted, isRequired: value.REQUIRE_SIGNATURE },
     archiveRetentionSeconds: value.ARCHIVE_RETENTION,
     maxInlineUploadBytes: value.MAX_INLINE_UPLOAD_BYTES,
     maxArchiveBytes: value.MAX_ARCHIVE_BYTES,

@@ -87,6 +87,8 @@ export async function startOperating(
     readCredential: (token) => readKilolockCredential(database, config.auth.policies, token),
     accesses: new DownloadAccesses(),
     limits: { ...DEFAULT_ARCHIVE_LIMITS, maxArchiveBytes: BigInt(config.maxArchiveBytes) },
+    trust: config.archiveTrust,
+    signer: config.archiveSigner,
     maxOperationsPerPrincipal: config.maxOperationsPerPrincipal,
     maxArchivesPerPrincipal: config.maxArchivesPerPrincipal,
     maxArchives: config.maxArchives,

@@ -1,3 +1,4 @@
+import { generateKeyPairSync } from 'node:crypto';
 import { resolve } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
 import { ConfigError, readConfig } from '../src/config.ts';
@@ -8,6 +9,11 @@ const JWKS = {
   AUTH_AUDIENCE: 'kilolock',
 };
 const DATABASE_URL = 'postgresql://user:secret@db.example.org/kilolock';
+
+const SIGNING_PEM = String(
+  generateKeyPairSync('ed25519').privateKey.export({ format: 'pem', type: 'pkcs8' }),
+);
+const PUBLIC_PEM = String(generateKeyPairSync('ed25519').publicKey.export({ format: 'pem', type: 'spki' }));
 
 /** The one line a process with this environment would end with. */
 function refusal(env: Readonly<Record<string, string>>): string {
@@ -58,6 +64,30 @@ test('addresses of a bucket are given out only where there is one', () => {
 
 test('another way to the database goes with one', () => {
   expect(refusal({ DATABASE_DIRECT_URL: DATABASE_URL })).toContain('DATABASE_URL, which is missing');
+});
+
+describe('signatures', () => {
+  test('count by the keys that are named, and by the one that signs here', () => {
+    const { archiveSigner, archiveTrust } = readConfig({
+      ARCHIVE_SIGNING_KEY: SIGNING_PEM,
+      ARCHIVE_VERIFICATION_KEYS: PUBLIC_PEM,
+      REQUIRE_SIGNATURE: 'true',
+    });
+    expect(archiveTrust).toMatchObject({
+      isRequired: true,
+      keys: [{ keyId: archiveSigner?.keyId }, { keyId: expect.stringMatching(/^[0-9a-f]{64}$/) }],
+    });
+    expect(readConfig({})).toMatchObject({
+      archiveSigner: null,
+      archiveTrust: { keys: [], isRequired: false },
+    });
+  });
+
+  test('are not required where no key could give one', () => {
+    expect(refusal({ REQUIRE_SIGNATURE: 'true' })).toContain(
+      'REQUIRE_SIGNATURE needs ARCHIVE_VERIFICATION_KEYS',
+    );
+  });
 });
 
 describe('each variable', () => {
@@ -128,6 +158,12 @@ describe('each variable', () => {
     ['LOG_LEVEL', ['hunter2', 'INFO']],
     ['AUTH_JWKS_URL', ['hunter2', 'file:///hunter2', 'https://user:hunter2@id.example.org/jwks']],
     ['ARCHIVE_STORE_LINKS', ['hunter2']],
+    [
+      'ARCHIVE_SIGNING_KEY',
+      ['hunter2', '/etc/signing-key.pem', PUBLIC_PEM, SIGNING_PEM.replace('MC4', 'MC')],
+    ],
+    ['ARCHIVE_VERIFICATION_KEYS', ['hunter2', SIGNING_PEM, `${PUBLIC_PEM}hunter2`]],
+    ['REQUIRE_SIGNATURE', ['yes']],
     ['LINK_KEYS', ['hunter2', ',', 'a-secret-of-31-characters-is-no', `${'x'.repeat(32)},hunter2`]],
     ['GATEWAY_SECRET', ['hunter2', ',', 'hunter2,long-enough-to-be-one', 'long-enough-to-be-one, hunter2 ,']],
     ['AUTH_DEV_KEY', ['hunter2', 'yes']],

@@ -4,6 +4,7 @@ import { DECODED_CHUNK_BYTES, decodeThrough } from './decode-through.ts';
 import { ArchiveError } from './errors.ts';
 import { type ArchiveLimits, EXPANSION_RATIO_GRACE_BYTES, MAX_ZSTD_WINDOW_LOG, MEMBER } from './format.ts';
 import { GZIP_MAGIC, oneGzipMember } from './gzip.ts';
+import { isSealed } from './sealed-file.ts';
 import { TAR_BLOCK } from './tar.ts';
 import { OneZstdFrame, ZSTD_MAGIC } from './zstd-frame.ts';
 
@@ -89,6 +90,9 @@ export class Container {
 const REPLACEMENT = [0xef, 0xbf, 0xbd];
 
 function refusal(head: Uint8Array): ArchiveError {
+  if (isSealed(head)) {
+    return new ArchiveError('ARCHIVE_ENCRYPTED', 'the file is encrypted with age');
+  }
   if (head.length > 0 && head.length < TAR_BLOCK) {
     const starts = [ZSTD_MAGIC, GZIP_MAGIC, Buffer.from(`${MEMBER.manifest}\0`)];
     if (starts.some((start) => startsWith(head, start.subarray(0, head.length)))) {

@@ -10,6 +10,10 @@ import { clip } from '../base/clip.ts';
  *   that overrides another).
  * - `ARCHIVE_TOO_LARGE`: it is beyond a limit of the reader.
  * - `ARCHIVE_INCONSISTENT`: its parts contradict each other or the rules of the format.
+ * - `ARCHIVE_REDACTED`: values were taken out of it for a hand-over: it is no longer the history.
+ * - `ARCHIVE_ENCRYPTED`: it is sealed, and has to be opened first.
+ * - `SIGNATURE_INVALID`: its attestation is about another archive, or a signature in it is wrong.
+ * - `SIGNATURE_REQUIRED`: nobody has signed it who is trusted, and somebody has to.
  */
 export type ArchiveErrorCode =
   | 'ARCHIVE_TRUNCATED'
@@ -17,7 +21,11 @@ export type ArchiveErrorCode =
   | 'ARCHIVE_UNSUPPORTED_FORMAT'
   | 'ARCHIVE_UNSAFE'
   | 'ARCHIVE_TOO_LARGE'
-  | 'ARCHIVE_INCONSISTENT';
+  | 'ARCHIVE_INCONSISTENT'
+  | 'ARCHIVE_REDACTED'
+  | 'ARCHIVE_ENCRYPTED'
+  | 'SIGNATURE_INVALID'
+  | 'SIGNATURE_REQUIRED';
 
 /** Longest message: names out of an archive are cut one by one, and this is for what is put together of them. */
 const MAX_MESSAGE = 1000;

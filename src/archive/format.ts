@@ -13,6 +13,12 @@ export const ARCHIVE_FILE_EXTENSION = '.klstate';
  */
 export const SUPPORTED_FEATURES: readonly string[] = [];
 
+/**
+ * The feature of an archive that values were taken out of for a hand-over. Only who looks into one understands it: whoever
+ * restores would take it for the history.
+ */
+export const REDACTED_FEATURE = 'redacted';
+
 /** Base-2 logarithm of the largest zstd window: 128 MiB, the most that `zstd -d` opens without a flag. */
 export const MAX_ZSTD_WINDOW_LOG = 27;
 
@@ -115,3 +121,6 @@ export const MAX_EVENT_KIND_BYTES = 255;
 
 /** Largest attestation.dsse.json a reader keeps. */
 export const MAX_ATTESTATION_BYTES = 64 * KIB;
+
+/** Most signatures in one: each is checked with each trusted key. */
+export const MAX_SIGNATURES = 16;

@@ -16,29 +16,45 @@ export interface DigestedHistory {
  * defines. Two backends that hold the same versions, tags, lineage and current pointer get the same digest,
  * because ids and everything about the export are left out.
  */
-export function historyDigest(history: DigestedHistory): string {
-  const hash = createHash('sha256');
-  hash.update('kilolock-state-history/v1\n');
-  hash.update(`lineage ${field(history.lineage)}\n`);
-  hash.update(`current_serial ${field(String(history.currentSerial))}\n`);
-  for (const version of [...history.versions].sort(bySerial)) {
-    hash.update(
-      line('version', [
-        String(version.serial),
-        version.sha256,
-        version.terraformVersion,
-        version.source,
-        version.createdAt,
-        version.createdBy,
-      ]),
-    );
+export function historyDigest({ lineage, currentSerial, versions, tags }: DigestedHistory): string {
+  const digest = new HistoryDigest(lineage, currentSerial);
+  for (const version of [...versions].sort(bySerial)) digest.addVersion(version);
+  for (const tag of [...tags].sort(byTagName)) digest.addTag(tag);
+  return digest.end();
+}
+
+/** The same digest of a history that comes piece by piece: one of a hundred thousand versions takes most of a second. */
+export class HistoryDigest {
+  readonly #hash = createHash('sha256');
+
+  constructor(lineage: string | null, currentSerial: bigint) {
+    this.#hash.update('kilolock-state-history/v1\n');
+    this.#hash.update(`lineage ${field(lineage)}\n`);
+    this.#hash.update(`current_serial ${field(String(currentSerial))}\n`);
   }
-  for (const tag of [...history.tags].sort(byTagName)) {
-    hash.update(
-      line('tag', [tag.tag, String(tag.serial), tag.description, tag.actor, tag.createdAt, tag.updatedAt]),
-    );
+
+  /** Versions come by ascending serial, each with the SHA-256 of its raw bytes. */
+  addVersion({
+    serial,
+    sha256,
+    terraformVersion,
+    source,
+    createdAt,
+    createdBy,
+  }: ArchivedVersion & { sha256: string }): void {
+    const fields = [String(serial), sha256, terraformVersion, source, createdAt, createdBy];
+    this.#hash.update(line('version', fields));
   }
-  return hash.digest('hex');
+
+  /** Tags come after all versions, in the order of {@link byTagName}. */
+  addTag({ tag, serial, description, actor, createdAt, updatedAt }: ArchivedTag): void {
+    this.#hash.update(line('tag', [tag, String(serial), description, actor, createdAt, updatedAt]));
+  }
+
+  /** The digest, lower-case hex. */
+  end(): string {
+    return this.#hash.digest('hex');
+  }
 }
 
 /** Order of tags by the UTF-8 bytes of their names, which is the order of Unicode code points. */

@@ -5,9 +5,11 @@ import { count, eventKind, name, payload, serial, sha256, text, time, uuid } fro
 import {
   ARCHIVE_FORMAT,
   type ArchiveLimits,
+  MAX_SIGNATURES,
   MAX_ZSTD_WINDOW_LOG,
   MEMBER,
   MIN_ZSTD_WINDOW_LOG,
+  REDACTED_FEATURE,
   SUPPORTED_FEATURES,
 } from './format.ts';
 import type {
@@ -106,8 +108,47 @@ const base64 = z.string().regex(/^[A-Za-z0-9+/_-]+={0,2}$/, 'is not base64');
 const envelope = record({
   payloadType: name,
   payload: base64,
-  signatures: z.array(z.object({ sig: base64, keyid: text.optional() })).min(1, 'has no signature'),
+  signatures: z
+    .array(z.object({ keyid: text.optional(), sig: base64 }))
+    .min(1, 'has no signature')
+    .max(MAX_SIGNATURES, `has more than ${MAX_SIGNATURES} signatures`),
 });
+
+// The statement of in-toto 1.0 that the envelope carries.
+const STATEMENT_TYPE = 'https://in-toto.io/Statement/v1';
+const PREDICATE_TYPE = 'urn:kilolock-state-archive:export:v1';
+const statementKind = record({ predicateType: z.string() });
+const statement = record({
+  _type: z.literal(STATEMENT_TYPE),
+  subject: z.tuple([z.object({ name: z.literal(MEMBER.sums), digest: z.object({ sha256 }) })]),
+  predicateType: z.literal(PREDICATE_TYPE),
+  predicate: record({
+    archive_format: z.literal(ARCHIVE_FORMAT),
+    history_digest: sha256,
+    state: record({ label: name, lineage: uuid.nullable(), current_serial: serial }),
+    exported_at: time,
+    exported_by: text,
+  }),
+});
+
+/** The envelope that an attestation is. */
+export interface Envelope {
+  readonly payloadType: string;
+  /** In base64. */
+  readonly payload: string;
+  /** Each in base64, with what it calls its key. */
+  readonly signatures: readonly { readonly keyid?: string | undefined; readonly sig: string }[];
+}
+
+/** What is signed of an archive. */
+export interface Statement {
+  /** The digest of `SHA256SUMS`: of all other members by it. */
+  readonly sumsSha256: string;
+  readonly historyDigest: string;
+  readonly state: Pick<ArchivedState, 'label' | 'lineage' | 'currentSerial'>;
+  readonly exportedAt: string;
+  readonly exportedBy: string;
+}
 
 // ---- writing ----
 
@@ -134,6 +175,23 @@ export function encodeResource(value: ArchivedResource): string {
 /** Bytes of `export.json`. */
 export function encodeExportRecord(value: ExportRecord): Uint8Array {
   return prettyJson(exportRecord, value);
+}
+
+/** Bytes of `attestation.dsse.json`. */
+export function encodeEnvelope(value: Envelope): Uint8Array {
+  return prettyJson(envelope, { ...value, signatures: [...value.signatures] });
+}
+
+/** Bytes of the statement that is signed. */
+export function encodeStatement({ sumsSha256, ...predicate }: Statement): Buffer {
+  return Buffer.from(
+    jsonLine(statement, {
+      Type: STATEMENT_TYPE,
+      subject: [{ name: MEMBER.sums, digest: { sha256: sumsSha256 } }],
+      predicateType: PREDICATE_TYPE,
+      predicate: { archiveFormat: ARCHIVE_FORMAT, ...predicate },
+    }),
+  );
 }
 
 function prettyJson<T>(form: Form<T>, value: T): Uint8Array {
@@ -180,23 +238,29 @@ function faultOf<T>(form: Form<T>, ruleBeside: (value: T) => string | null = () 
  * Reads `manifest.json`: the format and the required features first, so that an archive of another version is
  * called that and not a broken one.
  *
- * @throws ArchiveError ARCHIVE_UNSUPPORTED_FORMAT, ARCHIVE_TOO_LARGE, ARCHIVE_CORRUPT or ARCHIVE_INCONSISTENT.
+ * @param features those that are understood.
+ * @throws ArchiveError ARCHIVE_UNSUPPORTED_FORMAT, ARCHIVE_REDACTED, ARCHIVE_TOO_LARGE, ARCHIVE_CORRUPT or ARCHIVE_INCONSISTENT.
  */
-export function decodeManifest(bytes: Uint8Array, limits: ArchiveLimits): Decoded<ArchiveManifest> {
-  const { json, place } = readSupported(bytes, limits);
+export function decodeManifest(
+  bytes: Uint8Array,
+  limits: ArchiveLimits,
+  features: readonly string[] = SUPPORTED_FEATURES,
+): Decoded<ArchiveManifest> {
+  const { json, place } = readSupported(bytes, limits, features);
   const { archiveFormat: _, ...value } = validate(manifest, json, place);
   return { value, unknownFields: manifest.unknownFields(json) };
 }
 
 /** Likewise reads the state out of what may be a part of the manifest. */
 export function decodeManifestState(bytes: Uint8Array, limits: ArchiveLimits): ArchivedState {
-  const { json, place } = readSupported(bytes, limits);
+  const { json, place } = readSupported(bytes, limits, SUPPORTED_FEATURES);
   return validate(manifestState, json, place).state;
 }
 
 function readSupported(
   bytes: Uint8Array,
   limits: ArchiveLimits,
+  supported: readonly string[],
 ): { readonly json: unknown; readonly place: JsonPlace } {
   const place = wholeMember(MEMBER.manifest, limits);
   const { value: json, checkKeys } = parseOwnJson(bytes, place);
@@ -205,11 +269,18 @@ function readSupported(
     throw unsupported(`is in the format ${quoted(archiveFormat)}; this reader knows "${ARCHIVE_FORMAT}"`);
   }
   const { requiredFeatures } = validate(features, json, place);
-  const missing = requiredFeatures.filter((feature) => !SUPPORTED_FEATURES.includes(feature));
+  const missing = requiredFeatures.filter((feature) => !supported.includes(feature));
+  if (missing.length === 1 && missing[0] === REDACTED_FEATURE) {
+    throw new ArchiveError(
+      'ARCHIVE_REDACTED',
+      'values were taken out of this archive for a hand-over: it can be looked into, and is not the history any more',
+      { member: MEMBER.manifest },
+    );
+  }
   if (missing.length > 0) {
     throw unsupported(
       `requires ${listed(missing.slice(0, 10))}; ` +
-        `this reader of "${ARCHIVE_FORMAT}" supports ${listed(SUPPORTED_FEATURES) || 'no features'}`,
+        `this reader of "${ARCHIVE_FORMAT}" supports ${listed(supported) || 'no features'}`,
     );
   }
   checkKeys();
@@ -249,9 +320,27 @@ export function decodeExportRecord(bytes: Uint8Array, limits: ArchiveLimits): De
   return read(exportRecord, bytes, wholeMember(MEMBER.exportRecord, limits));
 }
 
-/** Checks that an attestation is a DSSE envelope with a signature; whose it is, and whether it is right, is not its concern. */
-export function checkAttestation(bytes: Uint8Array, limits: ArchiveLimits): void {
-  read(envelope, bytes, wholeMember(MEMBER.attestation, limits));
+/**
+ * Reads `attestation.dsse.json`; whose it is, and whether it is right, is not its concern.
+ *
+ * @throws ArchiveError ARCHIVE_TOO_LARGE, ARCHIVE_CORRUPT, ARCHIVE_UNSAFE or ARCHIVE_INCONSISTENT.
+ */
+export function decodeEnvelope(bytes: Uint8Array, limits: ArchiveLimits): Envelope {
+  return read(envelope, bytes, wholeMember(MEMBER.attestation, limits)).value;
+}
+
+/**
+ * Reads the statement of an envelope.
+ *
+ * @returns null for one of another kind.
+ * @throws ArchiveError when it is no statement.
+ */
+export function decodeStatement(payload: Uint8Array, limits: ArchiveLimits): Statement | null {
+  const place = wholeMember(MEMBER.attestation, limits);
+  if (read(statementKind, payload, place).value.predicateType !== PREDICATE_TYPE) return null;
+  const { subject, predicate } = read(statement, payload, place).value;
+  const { archiveFormat: _, ...rest } = predicate;
+  return { sumsSha256: subject[0].digest.sha256, ...rest };
 }
 
 /** Commas and brackets that an entry of the longest list may use: twice what the known fields need. */

@@ -98,7 +98,10 @@ export interface ArchiveManifest {
   zstdWindowLog: number | null;
 }
 
-/** Contents of `export.json`: the one member that differs between two exports of an unchanged state. */
+/**
+ * Contents of `export.json`: the one member that differs between two exports of an unchanged state, but for the sums over it and
+ * the signature over those.
+ */
 export interface ExportRecord {
   exportedAt: string;
   /** Who asked for the export: a claim of the exporting backend, for people to read. */

@@ -1,19 +1,21 @@
 import { createHash } from 'node:crypto';
 import { type FileOptions, readArchiveFile } from './archive-file.ts';
+import { type ArchiveSignature, checkAttestation } from './attestation.ts';
 import { Consistency } from './consistency.ts';
 import { Container } from './container.ts';
-import { ArchiveError } from './errors.ts';
+import { ArchiveError, quoted } from './errors.ts';
 import {
   type ArchiveLimits,
   DEFAULT_ARCHIVE_LIMITS,
   MAX_ATTESTATION_BYTES,
   MEMBER,
+  REDACTED_FEATURE,
+  SUPPORTED_FEATURES,
   versionMemberName,
 } from './format.ts';
 import { historyDigest } from './history-digest.ts';
 import { MemberWalk } from './member-walk.ts';
 import {
-  checkAttestation,
   type Decoded,
   decodeEvent,
   decodeExportRecord,
@@ -31,13 +33,14 @@ import type {
   ExportRecord,
   VersionDigest,
 } from './model.ts';
+import { type SignatureTrust, TRUST_NOBODY } from './signing-keys.ts';
 import { checkSums } from './sums.ts';
 
 /** Something a person should know of an archive that is nevertheless valid. */
 export interface ArchiveWarning {
   /**
    * `UNKNOWN_FIELDS`: a member has fields this reader does not know and left out.
-   * `ATTESTATION_NOT_VERIFIED`: there is an attestation, and its signature was not checked.
+   * `ATTESTATION_NOT_VERIFIED`: there is an attestation, and none of its signatures is of a key that is trusted.
    */
   code: 'UNKNOWN_FIELDS' | 'ATTESTATION_NOT_VERIFIED';
   member: string;
@@ -82,9 +85,19 @@ export interface VerifiedArchive {
   /** Whether the archive has resources.ndjson; without it the spans have to be derived. */
   hasResources: boolean;
   counts: ArchiveCounts;
-  /** Bytes of attestation.dsse.json, unverified, or null when there is none. */
-  attestation: Uint8Array | null;
+  /** What its attestation is worth; null when it has none. */
+  signature: ArchiveSignature | null;
   warnings: readonly ArchiveWarning[];
+}
+
+/** How {@link readArchive} reads. */
+export interface ReadOptions {
+  /** {@link DEFAULT_ARCHIVE_LIMITS} unless given. */
+  limits?: ArchiveLimits | undefined;
+  /** {@link TRUST_NOBODY} unless given. */
+  trust?: SignatureTrust | undefined;
+  /** Whether one is read, too, that values were taken out of: for who looks into archives, never for who restores them. */
+  redacted?: boolean | undefined;
 }
 
 /**
@@ -97,7 +110,7 @@ export interface VerifiedArchive {
  */
 export async function* readArchive(
   source: AsyncIterable<Uint8Array>,
-  limits: ArchiveLimits = DEFAULT_ARCHIVE_LIMITS,
+  { limits = DEFAULT_ARCHIVE_LIMITS, trust = TRUST_NOBODY, redacted = false }: ReadOptions = {},
 ): AsyncGenerator<ArchiveMember, VerifiedArchive, void> {
   const fileHash = createHash('sha256');
   let sizeBytes = 0n;
@@ -113,9 +126,10 @@ export async function* readArchive(
   const walk = new MemberWalk(tar);
   try {
     const unknown = new UnknownFields();
+    const features = redacted ? [...SUPPORTED_FEATURES, REDACTED_FEATURE] : SUPPORTED_FEATURES;
 
     await walk.take(MEMBER.manifest, limits.maxMetadataBytes);
-    const manifest = unknown.note(MEMBER.manifest, decodeManifest(await walk.readAll(), limits));
+    const manifest = unknown.note(MEMBER.manifest, decodeManifest(await walk.readAll(), limits, features));
     container.checkWindow(manifest.zstdWindowLog);
     const consistency = new Consistency(manifest, limits);
     yield { kind: 'manifest', manifest };
@@ -161,7 +175,8 @@ export async function* readArchive(
 
     const members = [...walk.finished];
     await walk.take(MEMBER.sums, limits.maxMetadataBytes);
-    checkSums(await walk.readAll(), members);
+    const sums = await walk.readAll();
+    checkSums(sums, members);
 
     let attestation: Uint8Array | null = null;
     if (await walk.isNext(MEMBER.attestation)) {
@@ -169,7 +184,11 @@ export async function* readArchive(
       attestation = await walk.readAll();
     }
     await walk.expectEnd();
-    if (attestation !== null) checkAttestation(attestation, limits);
+    const { state } = manifest;
+    const { lineage, currentSerial } = state;
+    const digest = historyDigest({ lineage, currentSerial, versions, tags });
+    const attested = { sums, historyDigest: digest, state, exportRecord };
+    const signature = checkAttestation(attestation, attested, trust, limits);
 
     return {
       manifest,
@@ -177,18 +196,13 @@ export async function* readArchive(
       exportRecord,
       versionDigests: versions.map(({ serial, sha256, byteLength }) => ({ serial, sha256, byteLength })),
       rawBytes: versions.reduce((sum, { byteLength }) => sum + BigInt(byteLength), 0n),
-      historyDigest: historyDigest({
-        lineage: manifest.state.lineage,
-        currentSerial: manifest.state.currentSerial,
-        versions,
-        tags,
-      }),
+      historyDigest: digest,
       sha256: fileHash.digest('hex'),
       sizeBytes,
       hasResources,
       counts: manifest.counts,
-      attestation,
-      warnings: [...unknown.warnings(), ...(attestation === null ? [] : [ATTESTATION_NOT_VERIFIED])],
+      signature,
+      warnings: [...unknown.warnings(), ...(signature?.verified === false ? [notVerified(signature)] : [])],
     };
   } catch (error) {
     throw error instanceof ArchiveError ? await nameDamage(error, walk.reading, tar) : error;
@@ -228,10 +242,7 @@ export async function nameDamage(
 }
 
 /** How {@link verifyArchive} reads. */
-export interface VerifyOptions extends FileOptions {
-  /** {@link DEFAULT_ARCHIVE_LIMITS} unless given. */
-  limits?: ArchiveLimits | undefined;
-}
+export interface VerifyOptions extends FileOptions, ReadOptions {}
 
 /**
  * Reads the archive at `path` to its end and says what it is.
@@ -240,21 +251,23 @@ export interface VerifyOptions extends FileOptions {
  */
 export async function verifyArchive(
   path: string,
-  { limits, ...options }: VerifyOptions = {},
+  { grown, signal, ...options }: VerifyOptions = {},
 ): Promise<VerifiedArchive> {
-  await using members = readArchive(readArchiveFile(path, options), limits);
+  await using members = readArchive(readArchiveFile(path, { grown, signal }), options);
   for (;;) {
     const next = await members.next();
     if (next.done) return next.value;
   }
 }
 
-const ATTESTATION_NOT_VERIFIED: ArchiveWarning = {
-  code: 'ATTESTATION_NOT_VERIFIED',
-  member: MEMBER.attestation,
-  count: 1,
-  message: 'The archive has an attestation whose signature was not checked.',
-};
+function notVerified({ keyIds }: ArchiveSignature): ArchiveWarning {
+  return {
+    code: 'ATTESTATION_NOT_VERIFIED',
+    member: MEMBER.attestation,
+    count: 1,
+    message: `The archive is signed by ${keyIds.map(quoted).join(', ')}, whom nobody here trusts: who made it is not known.`,
+  };
+}
 
 /** Counts the unknown fields of each member. */
 class UnknownFields {

@@ -2,10 +2,17 @@ import { createHash } from 'node:crypto';
 import { open, rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { abortable, unlessAborted } from './abortable.ts';
+import { encodeAttestation } from './attestation.ts';
 import { Consistency } from './consistency.ts';
 import { ArchiveError } from './errors.ts';
-import { DEFAULT_ARCHIVE_LIMITS, MAX_ZSTD_WINDOW_LOG, MEMBER, versionMemberName } from './format.ts';
-import { byTagName } from './history-digest.ts';
+import {
+  DEFAULT_ARCHIVE_LIMITS,
+  MAX_ATTESTATION_BYTES,
+  MAX_ZSTD_WINDOW_LOG,
+  MEMBER,
+  versionMemberName,
+} from './format.ts';
+import { byTagName, HistoryDigest } from './history-digest.ts';
 import {
   decodeExportRecord,
   decodeManifest,
@@ -29,6 +36,7 @@ import type {
   VersionDigest,
 } from './model.ts';
 import { verifyArchive } from './reader.ts';
+import { type ArchiveSigner, type SignatureTrust, TRUST_NOBODY } from './signing-keys.ts';
 import { type Spool, spoolLines } from './spool.ts';
 import { encodeSums } from './sums.ts';
 import { TAR_END, tarHeader, tarPadding } from './tar.ts';
@@ -88,6 +96,8 @@ export interface WriteOptions {
   onProgress?: ((progress: WriteProgress) => void) | undefined;
   /** Stops the writing; the promise rejects with the signal's reason. A check with an end of its own has to be told. */
   signal?: AbortSignal | undefined;
+  /** Signs the archive: it gets an attestation. */
+  signer?: ArchiveSigner | undefined;
   /** {@link verifyArchive} in this process unless given. When it throws, the writing ends at once with that error. */
   check?: ArchiveCheck | undefined;
 }
@@ -108,8 +118,8 @@ export async function writeArchive(
   path: string,
   options: WriteOptions = {},
 ): Promise<WrittenArchive> {
-  const { onProgress, signal } = options;
-  const { check = (file, grown) => verifyArchive(file, { grown, signal }) } = options;
+  const { onProgress, signal, signer } = options;
+  const { check = (file, grown) => verifyArchive(file, { grown, signal, trust: trustOf(signer) }) } = options;
   const partial = `${path}.partial`;
   const spools = { events: `${path}.events.partial`, resources: `${path}.resources.partial` };
   const removeTemporaries = () =>
@@ -122,7 +132,7 @@ export async function writeArchive(
     const resourceSpool =
       resources &&
       (await spoolLines(encoded(abortable(resources, signal), encodeResource), spools.resources));
-    const tar = new TarComposer(contents, eventSpool, resourceSpool, onProgress);
+    const tar = new TarComposer(contents, eventSpool, resourceSpool, { onProgress, signer });
     const verified = await writeVerified(tar, partial, check, signal);
     await rename(partial, path);
     await flushDirectory(dirname(path));
@@ -131,6 +141,11 @@ export async function writeArchive(
   } finally {
     await removeTemporaries();
   }
+}
+
+/** How the archive is looked at that this signer signs: by nobody else, and by it for sure. */
+export function trustOf(signer: ArchiveSigner | undefined): SignatureTrust {
+  return signer === undefined ? TRUST_NOBODY : { keys: [signer.verificationKey], isRequired: true };
 }
 
 /** Writes the file and has it verified behind the writing: what fails first ends the other. */
@@ -185,8 +200,9 @@ class TarComposer {
   readonly #contents: ArchiveContents;
   readonly #events: Spool;
   readonly #resources: Spool | null;
-  readonly #onProgress: WriteOptions['onProgress'];
+  readonly #options: Pick<WriteOptions, 'onProgress' | 'signer'>;
   readonly #manifest: Uint8Array;
+  readonly #sortedTags: readonly ArchivedTag[];
   readonly #tags: Uint8Array;
   readonly #exportRecord: Uint8Array;
   readonly #sums: { name: string; sha256: string }[] = [];
@@ -196,12 +212,12 @@ class TarComposer {
     contents: ArchiveContents,
     events: Spool,
     resources: Spool | null,
-    onProgress: WriteOptions['onProgress'],
+    options: Pick<WriteOptions, 'onProgress' | 'signer'>,
   ) {
     this.#contents = contents;
     this.#events = events;
     this.#resources = resources;
-    this.#onProgress = onProgress;
+    this.#options = options;
     const { state, versions, tags, exportRecord, rawStateText, longestRawState } = contents;
     this.windowLog = fittingWindowLog(versions.length, longestRawState);
     this.#manifest = encodeManifest({
@@ -217,7 +233,8 @@ class TarComposer {
       rawStateText,
       zstdWindowLog: this.windowLog,
     });
-    this.#tags = encodeTags([...tags].sort(byTagName));
+    this.#sortedTags = [...tags].sort(byTagName);
+    this.#tags = encodeTags(this.#sortedTags);
     this.#exportRecord = encodeExportRecord(exportRecord);
     const limits = DEFAULT_ARCHIVE_LIMITS;
     const manifest = decodeManifest(this.#manifest, limits).value;
@@ -239,6 +256,8 @@ class TarComposer {
       await member(MEMBER.resources, this.#resources.byteLength, maxMemberBytes, this.#resources.read());
     }
     await metadata(MEMBER.exportRecord, this.#exportRecord);
+    const { state, exportRecord } = this.#contents;
+    const history = new HistoryDigest(state.lineage, state.currentSerial);
     const expected = this.#contents.versions.values();
     const progress: WriteProgress = { versions: 0, bytes: 0n };
     for await (const { serial, byteLength, content } of abortable(this.#contents.rawStates, signal)) {
@@ -249,14 +268,23 @@ class TarComposer {
           `came where ${version ? `serial ${version.serial}` : 'no raw state'} was expected`,
         );
       }
-      await member(versionMemberName(serial), byteLength, maxVersionBytes, content);
+      const sha256 = await member(versionMemberName(serial), byteLength, maxVersionBytes, content);
+      history.addVersion({ ...version, sha256 });
       progress.versions += 1;
       progress.bytes += BigInt(byteLength);
-      this.#onProgress?.({ ...progress });
+      this.#options.onProgress?.({ ...progress });
     }
     const missing = expected.next().value;
     if (missing) throw mismatch(missing.serial, 'is missing');
-    await metadata(MEMBER.sums, encodeSums(this.#sums));
+    const sums = encodeSums(this.#sums);
+    await metadata(MEMBER.sums, sums);
+    const { signer } = this.#options;
+    if (signer !== undefined) {
+      for (const tag of this.#sortedTags) history.addTag(tag);
+      const attested = { sums, historyDigest: history.end(), state, exportRecord };
+      const attestation = encodeAttestation(attested, signer);
+      await member(MEMBER.attestation, attestation.length, MAX_ATTESTATION_BYTES, [attestation]);
+    }
     await file.write(TAR_END);
   }
 
@@ -267,7 +295,7 @@ class TarComposer {
     limit: number,
     content: Content,
     signal: AbortSignal,
-  ): Promise<void> {
+  ): Promise<string> {
     if (size > limit) {
       throw new ArchiveError('ARCHIVE_TOO_LARGE', `${name} has ${size} bytes; the limit is ${limit}`, {
         member: name,
@@ -296,7 +324,9 @@ class TarComposer {
       );
     }
     await file.write(tarPadding(size));
-    this.#sums.push({ name, sha256: hash.digest('hex') });
+    const sha256 = hash.digest('hex');
+    this.#sums.push({ name, sha256 });
+    return sha256;
   }
 }
 

@@ -363,8 +363,12 @@ export type StateArchiveErrorCode =
   | 'ARCHIVE_CORRUPT'
   /** The file does not have the digest the caller expected, or announced it with. */
   | 'ARCHIVE_DIGEST_MISMATCH'
+  /** The file is encrypted with age: it must be opened before it is sent. */
+  | 'ARCHIVE_ENCRYPTED'
   /** The archive's parts contradict each other. */
   | 'ARCHIVE_INCONSISTENT'
+  /** Values were taken out of the archive for a hand-over: it is not the history any more. */
+  | 'ARCHIVE_REDACTED'
   /** The file, or a part of the archive in it, is larger than is accepted. */
   | 'ARCHIVE_TOO_LARGE'
   /** The file ends before the archive does. */
@@ -395,6 +399,10 @@ export type StateArchiveErrorCode =
   | 'OPERATION_NOT_FOUND'
   /** The state would exceed the workspace's resource quota, or a limit on archives kept, or on uploads waiting, is reached. */
   | 'QUOTA_EXCEEDED'
+  /** The archive's attestation is about another archive, or was changed, or its signature is wrong. */
+  | 'SIGNATURE_INVALID'
+  /** The service imports only what a key it trusts has signed, and none of them has signed the archive. */
+  | 'SIGNATURE_REQUIRED'
   /** The state to overwrite is not at the expected serial. */
   | 'STALE_DESTINATION'
   /** The destination exists, in whatever lifecycle status; nothing was touched. */
@@ -474,6 +482,8 @@ export type StateArchiveImportReport = {
   readonly resourceSpanCount: Scalars['Int']['output'];
   /** Whether the spans were derived from the raw states, because the archive carries none, or ones that disagree with them. */
   readonly resourceSpansDerived: Scalars['Boolean']['output'];
+  /** How the archive was signed. Null when it was not; null also in a report of a release that looked at no signatures. */
+  readonly signature: Maybe<StateArchiveSignature>;
   /** The label the archive was taken from. */
   readonly sourceName: Scalars['String']['output'];
   /** The id of the state the archive was taken from. */
@@ -636,6 +646,14 @@ export type StateArchiveOperationStatus =
   /** Done. The archive of an export can be downloaded until `expiresAt`. */
   | 'SUCCEEDED';
 
+/** How an archive was signed. One with a wrong signature is imported by nobody. */
+export type StateArchiveSignature = {
+  /** The keys that have signed: of trusted ones those that were checked; otherwise those that the archive names. */
+  readonly keyIds: ReadonlyArray<Scalars['String']['output']>;
+  /** Whether a key that the service trusts has signed the archive. */
+  readonly verified: Scalars['Boolean']['output'];
+};
+
 /** What another service needs to know about a state's archives, in one read. */
 export type StateArchiveStatus = {
   /** Whether an export would find at least one version. */
@@ -795,7 +813,7 @@ export type StateArchiveWarning = {
 export type StateArchiveWarningCode =
   /** A document holds several instances with the same address. */
   | 'ADDRESS_REPEATED'
-  /** The archive has an attestation, whose signature was not checked. */
+  /** The archive is signed, and by no key that the service trusts: who made it is not known. */
   | 'ATTESTATION_NOT_VERIFIED'
   /** The current version does not have the highest serial. */
   | 'CURRENT_IS_NOT_LAST'
@@ -977,6 +995,7 @@ export type ResolversTypes = {
   StateArchiveOperationKind: StateArchiveOperationKind;
   StateArchiveOperationProgress: ResolverTypeWrapper<StateArchiveOperationProgress>;
   StateArchiveOperationStatus: StateArchiveOperationStatus;
+  StateArchiveSignature: ResolverTypeWrapper<StateArchiveSignature>;
   StateArchiveStatus: ResolverTypeWrapper<StateArchiveParent>;
   StateArchiveTag: ResolverTypeWrapper<TagParent>;
   StateArchiveUpload: ResolverTypeWrapper<StateArchiveUpload>;
@@ -1031,6 +1050,7 @@ export type ResolversParentTypes = {
   StateArchiveOperationEdge: Omit<StateArchiveOperationEdge, 'node'> & { node: ResolversParentTypes['StateArchiveOperation'] };
   StateArchiveOperationFilter: StateArchiveOperationFilter;
   StateArchiveOperationProgress: StateArchiveOperationProgress;
+  StateArchiveSignature: StateArchiveSignature;
   StateArchiveStatus: StateArchiveParent;
   StateArchiveTag: TagParent;
   StateArchiveUpload: StateArchiveUpload;
@@ -1168,6 +1188,7 @@ export type StateArchiveImportReportResolvers<ContextType = GraphqlContext, Pare
   replacedVersionCount?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
   resourceSpanCount?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
   resourceSpansDerived?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
+  signature?: Resolver<Maybe<ResolversTypes['StateArchiveSignature']>, ParentType, ContextType>;
   sourceName?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   sourceStateId?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   tagCount?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
@@ -1231,6 +1252,11 @@ export type StateArchiveOperationProgressResolvers<ContextType = GraphqlContext,
   bytesTotal?: Resolver<Maybe<ResolversTypes['BigInt']>, ParentType, ContextType>;
   versionsDone?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
   versionsTotal?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
+};
+
+export type StateArchiveSignatureResolvers<ContextType = GraphqlContext, ParentType extends ResolversParentTypes['StateArchiveSignature'] = ResolversParentTypes['StateArchiveSignature']> = {
+  keyIds?: Resolver<ReadonlyArray<ResolversTypes['String']>, ParentType, ContextType>;
+  verified?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
 };
 
 export type StateArchiveStatusResolvers<ContextType = GraphqlContext, ParentType extends ResolversParentTypes['StateArchiveStatus'] = ResolversParentTypes['StateArchiveStatus']> = {
@@ -1349,6 +1375,7 @@ export type Resolvers<ContextType = GraphqlContext> = {
   StateArchiveOperationConnection?: StateArchiveOperationConnectionResolvers<ContextType>;
   StateArchiveOperationEdge?: StateArchiveOperationEdgeResolvers<ContextType>;
   StateArchiveOperationProgress?: StateArchiveOperationProgressResolvers<ContextType>;
+  StateArchiveSignature?: StateArchiveSignatureResolvers<ContextType>;
   StateArchiveStatus?: StateArchiveStatusResolvers<ContextType>;
   StateArchiveTag?: StateArchiveTagResolvers<ContextType>;
   StateArchiveUpload?: StateArchiveUploadResolvers<ContextType>;

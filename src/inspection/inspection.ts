@@ -32,7 +32,10 @@ import { type RestoreWarning, WarningCollector } from './warnings.ts';
  * history is in the rows that were put aside.
  */
 export interface RestoreFindings
-  extends Pick<VerifiedArchive, 'rawBytes' | 'historyDigest' | 'sha256' | 'sizeBytes' | 'counts'>,
+  extends Pick<
+      VerifiedArchive,
+      'rawBytes' | 'historyDigest' | 'sha256' | 'sizeBytes' | 'counts' | 'signature'
+    >,
     Pick<ArchiveManifest, 'state' | 'rawStateText'> {
   /** Rows of `resources` that a restore writes. */
   readonly resourceSpans: number;
@@ -231,7 +234,7 @@ function findingsOf(
   { archive, checks, spans, warnings }: Pass<CarriedSpans | SpanDerivation>,
   disagreement: string | null,
 ): RestoreFindings {
-  const { manifest, rawBytes, sha256, sizeBytes, counts } = archive;
+  const { manifest, rawBytes, sha256, sizeBytes, counts, signature } = archive;
   const { state, rawStateText } = manifest;
   const resourceSpans = spans instanceof SpanDerivation ? spans.count : counts.resources;
   const spansAreDerived = disagreement !== null && (counts.resources > 0 || resourceSpans > 0);
@@ -248,7 +251,7 @@ function findingsOf(
   }
   const { outputs, managedInstances, normalised } = checks;
   return {
-    ...{ state, rawStateText, rawBytes, sha256, sizeBytes, counts },
+    ...{ state, rawStateText, rawBytes, sha256, sizeBytes, counts, signature },
     historyDigest: archive.historyDigest,
     keptDigest: normalised.size === 0 ? archive.historyDigest : keptDigestOf(archive, normalised),
     normalisedVersions: normalised.size,

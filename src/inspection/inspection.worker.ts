@@ -37,10 +37,10 @@ async function find(
   switch (work.kind) {
     case 'export': {
       const file = readArchiveFile(work.path, { grown: growthBeyond(port) });
-      return inspectForExport(readArchive(file, work.limits), turnsOf(port, askingThrough(port)), progress);
+      return inspectForExport(readArchive(file, work), turnsOf(port, askingThrough(port)), progress);
     }
     case 'restore': {
-      const read = () => readArchive(readArchiveFile(work.path), work.limits);
+      const read = () => readArchive(readArchiveFile(work.path), work);
       const ask = askingThrough(port);
       const beyond = { storage: storageBeyond(ask), turns: turnsOf(port, ask) };
       return inspectForRestore({ ...work, ...beyond, read }, progress);

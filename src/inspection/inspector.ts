@@ -2,6 +2,7 @@ import { rm } from 'node:fs/promises';
 import { MessageChannel, type MessagePort, type Worker } from 'node:worker_threads';
 import { Piscina } from 'piscina';
 import type { ArchiveLimits } from '../archive/format.ts';
+import type { SignatureTrust } from '../archive/signing-keys.ts';
 import type { WrittenArchive } from '../archive/writer.ts';
 import { isErrno } from '../base/errno.ts';
 import { type NamedDocument, RefusedDocumentError, rawStateOf } from './errors.ts';
@@ -27,6 +28,8 @@ export interface Inspected {
   readonly path: string;
   /** What it may cost to read. */
   readonly limits: ArchiveLimits;
+  /** Whose signatures count. */
+  readonly trust: SignatureTrust;
   /** Ends the inspection; it rejects with the signal's reason. */
   readonly signal: AbortSignal;
   /** Called after each raw state that was looked at. */
@@ -108,8 +111,8 @@ export class Inspector {
   ): Promise<RestoreFindings> {
     const asidePath = `${archive.path}.spans`;
     try {
-      const { path, limits } = archive;
-      const work = { kind: 'restore', path, limits, asidePath, rows } as const;
+      const { path, limits, trust } = archive;
+      const work = { kind: 'restore', path, limits, trust, asidePath, rows } as const;
       return await this.#run(work, { ...archive, storage });
     } finally {
       // A thread that was ended leaves what it put aside.
@@ -125,8 +128,8 @@ export class Inspector {
    *   what `grown` throws.
    */
   async inspectForExport(archive: Inspected, grown: AsyncIterable<number>): Promise<WrittenArchive> {
-    const { path, limits } = archive;
-    return this.#run({ kind: 'export', path, limits }, { ...archive, grown });
+    const { path, limits, trust } = archive;
+    return this.#run({ kind: 'export', path, limits, trust }, { ...archive, grown });
   }
 
   /**

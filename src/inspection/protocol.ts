@@ -2,6 +2,7 @@ import { types } from 'node:util';
 import type { MessagePort } from 'node:worker_threads';
 import { ArchiveError } from '../archive/errors.ts';
 import type { ArchiveLimits } from '../archive/format.ts';
+import type { SignatureTrust } from '../archive/signing-keys.ts';
 import type { WrittenArchive } from '../archive/writer.ts';
 import { RefusedDocumentError } from './errors.ts';
 import type { RestoreFindings } from './inspection.ts';
@@ -24,11 +25,17 @@ export interface InspectionTask {
 
 /** What there is to inspect; see the functions of the same names. */
 export type InspectionWork =
-  | { readonly kind: 'export'; readonly path: string; readonly limits: ArchiveLimits }
+  | {
+      readonly kind: 'export';
+      readonly path: string;
+      readonly limits: ArchiveLimits;
+      readonly trust: SignatureTrust;
+    }
   | {
       readonly kind: 'restore';
       readonly path: string;
       readonly limits: ArchiveLimits;
+      readonly trust: SignatureTrust;
       readonly asidePath: string;
       readonly rows: HistoryRowPaths | null;
     }

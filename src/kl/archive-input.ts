@@ -17,6 +17,11 @@ const ADVICE: Readonly<Record<ArchiveErrorCode, string>> = {
   ARCHIVE_UNSAFE: 'Find out where the file comes from: no archive holds this.',
   ARCHIVE_TOO_LARGE: 'Find out where the file comes from: no history of a state is as large.',
   ARCHIVE_INCONSISTENT: 'Export the state again where it comes from.',
+  ARCHIVE_REDACTED: 'Import the archive that it was made from.',
+  ARCHIVE_ENCRYPTED: 'Open it with age --decrypt, and give what comes out.',
+  SIGNATURE_INVALID:
+    'Fetch the file again from where it was exported. If it stays so, find out who changed it.',
+  SIGNATURE_REQUIRED: 'Give an archive that one of these keys has signed.',
 };
 
 /**

@@ -77,6 +77,10 @@ export const SERVICE_ENDINGS: Readonly<Record<string, Ending>> = {
     'ARCHIVE_TOO_LARGE',
     'ARCHIVE_INCONSISTENT',
     'ARCHIVE_DIGEST_MISMATCH',
+    'ARCHIVE_REDACTED',
+    'ARCHIVE_ENCRYPTED',
+    'SIGNATURE_INVALID',
+    'SIGNATURE_REQUIRED',
     'UNSUPPORTED_STATE_DOCUMENT',
   ]),
   ...endings(EXIT.tryAgain, true, [

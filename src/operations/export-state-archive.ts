@@ -3,7 +3,7 @@ import { rm } from 'node:fs/promises';
 import { ArchiveError } from '../archive/errors.ts';
 import { ARCHIVE_FILE_EXTENSION, ARCHIVE_FORMAT, DEFAULT_ARCHIVE_LIMITS, MEMBER } from '../archive/format.ts';
 import type { ArchivedState, ArchivedVersion } from '../archive/model.ts';
-import { type ArchiveContents, type WrittenArchive, writeArchive } from '../archive/writer.ts';
+import { type ArchiveContents, trustOf, type WrittenArchive, writeArchive } from '../archive/writer.ts';
 import { present } from '../base/invariant.ts';
 import { trimEnd } from '../base/text.ts';
 import { utcTimeOf } from '../base/time.ts';
@@ -139,7 +139,7 @@ interface ExportedState extends Pick<ArchiveContents, 'state' | 'versions' | 'ta
 }
 
 async function writeStateArchive(
-  { store, scratch, inspector }: ArchiveServices,
+  { store, scratch, inspector, signer }: ArchiveServices,
   request: CallerRequest,
   stateId: string,
   { attempt, signal, report }: JobContext,
@@ -150,13 +150,14 @@ async function writeStateArchive(
     if (record === undefined) throw stateNotFound();
     const contents = await openExportSource(session, record, exportRecordOf(request, record));
     report({ versionsTotal: BigInt(contents.versions.length) });
+    const signing = signer ?? undefined;
+    const check = { limits: DEFAULT_ARCHIVE_LIMITS, trust: trustOf(signing), signal };
     const written = await writeArchive(contents, path, {
       signal,
+      signer: signing,
       onProgress: ({ versions, bytes }) => report({ versionsDone: BigInt(versions), bytesDone: bytes }),
       check: (partial, grown) =>
-        inspector
-          .inspectForExport({ path: partial, limits: DEFAULT_ARCHIVE_LIMITS, signal }, grown)
-          .catch(refuseUnrestorable),
+        inspector.inspectForExport({ ...check, path: partial }, grown).catch(refuseUnrestorable),
     });
     return { ...contents, written };
   };

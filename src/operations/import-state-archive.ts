@@ -275,7 +275,7 @@ async function runImport(
   { upload, label, onConflict, allowSharedLineage, dryRun }: ImportOrder,
   context: JobContext,
 ): Promise<void> {
-  const { limits, inspector } = services;
+  const { limits, trust, inspector } = services;
   const { attempt, signal, report } = context;
   const { caller } = request;
   const destination = destinationOf(caller.namespace, label);
@@ -293,6 +293,7 @@ async function runImport(
     {
       archivePath,
       limits,
+      trust,
       destination,
       onConflict,
       allowSharedLineage,

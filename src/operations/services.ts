@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import type { Logger } from 'pino';
 import type { ArchiveLimits } from '../archive/format.ts';
+import type { ArchiveSigner, SignatureTrust } from '../archive/signing-keys.ts';
 import type { LinkSigner } from '../auth/links.ts';
 import type { Principal, TokenReference } from '../auth/principal.ts';
 import type { Caller } from '../history/states.ts';
@@ -29,6 +30,10 @@ export interface ArchiveServices {
   readonly accesses: DownloadAccesses;
   /** What an archive may cost to read. */
   readonly limits: ArchiveLimits;
+  /** Whose signatures count of an archive that is imported. */
+  readonly trust: SignatureTrust;
+  /** Signs what is exported; null: nobody does. */
+  readonly signer: ArchiveSigner | null;
   /** How many exports and imports one subject may have pending or running in an environment. */
   readonly maxOperationsPerPrincipal: number;
   /** How many archives of one subject are kept of an environment at a time. */

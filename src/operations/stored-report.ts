@@ -20,6 +20,11 @@ const storedReport = z.object({
   rawBytes: bigintText,
   historyDigest: z.string(),
   normalisedVersions: z.number(),
+  // Earlier releases looked at no signature.
+  signature: z
+    .object({ verified: z.boolean(), keyIds: z.array(z.string()) })
+    .nullable()
+    .default(null),
   warnings: z.array(
     z.object({
       code: z.enum(WARNING_CODES).nullable().catch(null),

@@ -98,12 +98,19 @@ export function pathTo(...keys: readonly string[]): readonly string[] {
 /** What to do about each way in which an archive can be unusable. */
 const ADVICE: Readonly<Record<ArchiveErrorCode, string>> = {
   ARCHIVE_CORRUPT: 'Nothing was written; send the file again, or export it again.',
+  ARCHIVE_ENCRYPTED:
+    'Nothing was written; open it with `kl archive decrypt` or `age --decrypt`, and send what comes out. `kl import archive --identity` does both.',
   ARCHIVE_INCONSISTENT: 'Nothing was written; export the state again where it comes from.',
+  ARCHIVE_REDACTED: 'Nothing was written; import the archive that it was made from.',
   ARCHIVE_TOO_LARGE:
     'Nothing was written. docs/archive-format.md names the limits; an operator can raise that of the file, MAX_ARCHIVE_BYTES.',
   ARCHIVE_TRUNCATED: 'Nothing was written; send the file again, or export it again.',
   ARCHIVE_UNSAFE: 'Nothing was written; no archive is like that, so find out where the file comes from.',
   ARCHIVE_UNSUPPORTED_FORMAT: 'Nothing was written; give a .klstate file of a format named here.',
+  SIGNATURE_INVALID:
+    'Nothing was written; fetch the file again from where it was exported. If it stays so, find out who changed it.',
+  SIGNATURE_REQUIRED:
+    'Nothing was written; import an archive that a trusted service exported. An operator names the keys in ARCHIVE_VERIFICATION_KEYS.',
 };
 
 /** A clause as a sentence. The name of a member at its beginning stays as it is. */

@@ -38,7 +38,13 @@ export async function planRestore(
   const db = database.for('read');
   const archive = await inspector
     .inspectForRestore(
-      { path: request.archivePath, limits: request.limits, signal: request.signal, onProgress },
+      {
+        path: request.archivePath,
+        limits: request.limits,
+        trust: request.trust,
+        signal: request.signal,
+        onProgress,
+      },
       new DatabaseStorage(database, request.destination.namespace.tenantId),
       request.dryRun ? null : rowPathsOf(request),
     )
@@ -69,6 +75,7 @@ export async function planRestore(
       rawBytes: archive.rawBytes,
       historyDigest: archive.keptDigest,
       normalisedVersions: archive.normalisedVersions,
+      signature: archive.signature,
       warnings: [...archive.warnings, ...changedLockPolicy(placement, state)],
     },
   };

@@ -1,3 +1,4 @@
+import type { ArchiveSignature } from '../archive/attestation.ts';
 import { clip } from '../base/clip.ts';
 import type { RestoreWarning } from '../inspection/warnings.ts';
 import type { PlacementOutcome } from './placement.ts';
@@ -27,6 +28,8 @@ export interface RestoreReport {
   readonly historyDigest: string;
   /** How many raw states jsonb keeps in another spelling than the archive's. */
   readonly normalisedVersions: number;
+  /** What the archive's attestation was worth; null when it had none. */
+  readonly signature: ArchiveSignature | null;
   readonly warnings: readonly RestoreWarning[];
 }
 

@@ -1,4 +1,5 @@
 import type { ArchiveLimits } from '../archive/format.ts';
+import type { SignatureTrust } from '../archive/signing-keys.ts';
 import type { HistoryRowPaths } from '../inspection/spooled-rows.ts';
 import type { PlacementRequest } from './placement.ts';
 
@@ -8,6 +9,8 @@ export interface RestoreRequest extends PlacementRequest {
   readonly archivePath: string;
   /** What the archive may cost to read. */
   readonly limits: ArchiveLimits;
+  /** Whose signatures count. */
+  readonly trust: SignatureTrust;
   readonly dryRun: boolean;
   /** Ends the work early; nothing is left behind. */
   readonly signal: AbortSignal;

@@ -1,8 +1,10 @@
 import { execFileSync } from 'node:child_process';
+import { generateKeyPairSync } from 'node:crypto';
 import { mkdirSync } from 'node:fs';
 import { readFile, writeFile } from 'node:fs/promises';
 import { beforeAll, describe, expect, it } from '@jest/globals';
 import { verifyArchive } from '../../src/archive/reader.ts';
+import { readSigningKey } from '../../src/archive/signing-keys.ts';
 import type { WrittenArchive } from '../../src/archive/writer.ts';
 import { buildArchive } from './support/build-archive.ts';
 import { sampleHistory } from './support/sample-history.ts';
@@ -12,16 +14,20 @@ const path = temporaryDirectory();
 let written: WrittenArchive;
 let opening: string;
 let digesting: string;
+let checking: string;
 let writing: string;
 let fromStateFiles: string;
 let hashing: string;
 
 beforeAll(async () => {
-  written = await buildArchive(sampleHistory, path('sample.klstate'));
+  const { privateKey, publicKey } = generateKeyPairSync('ed25519');
+  const signer = readSigningKey(String(privateKey.export({ format: 'pem', type: 'pkcs8' }))) ?? undefined;
+  await writeFile(path('key.pem'), publicKey.export({ format: 'pem', type: 'spki' }));
+  written = await buildArchive(sampleHistory, path('sample.klstate'), { signer });
   const page = await readFile(new URL('../../docs/archive-format.md', import.meta.url), 'utf8');
   const scripts = [...page.matchAll(/^```sh\n(.*?)^```$/gms)].map(([, script]) => script ?? '');
-  expect(scripts).toHaveLength(4);
-  [opening = '', digesting = '', writing = '', fromStateFiles = ''] = scripts;
+  expect(scripts).toHaveLength(5);
+  [opening = '', digesting = '', checking = '', writing = '', fromStateFiles = ''] = scripts;
   hashing = /^```bash\n(.*?)^```$/ms.exec(page)?.[1] ?? '';
   mkdirSync(path('unpacked'));
   run(opening);
@@ -35,6 +41,7 @@ function run(script: string, directory = 'unpacked', shell = ['bash', '-euo', 'p
     env: {
       ...process.env,
       F: path('sample.klstate'),
+      KEY: path('key.pem'),
       OUT: path('by-hand.klstate'),
       STATES: path('states'),
       LABEL: 'by-hand',
@@ -55,6 +62,31 @@ describe('the commands of docs/archive-format.md', () => {
 
   it('reproduce the history digest', () => {
     expect(run(digesting)).toBe(`${written.historyDigest}\n`);
+  });
+
+  it('check the attestation with openssl, and refuse another signature, statement or sum', async () => {
+    const printed = run(checking);
+    expect(printed).toContain('Signature Verified Successfully\nSHA256SUMS: OK\nsupport@example.org\n');
+    const kept = await readFile(path('unpacked/attestation.dsse.json'), 'utf8');
+    const { payload, payloadType, signatures } = JSON.parse(kept);
+    const [signature] = signatures;
+    const wrong = Buffer.from(signature.sig, 'base64').fill(1, 3, 4).toString('base64');
+    const other = Buffer.from(payload, 'base64').toString().replace('support@', 'nobody@');
+    for (const changes of [
+      { signatures: [{ ...signature, sig: wrong }] },
+      { signatures: [{ ...signature, keyid: 'another' }] },
+      { payload: Buffer.from(other).toString('base64') },
+      { payloadType: 'text/plain' },
+    ]) {
+      const changed = JSON.stringify({ payload, payloadType, signatures, ...changes });
+      await writeFile(path('unpacked/attestation.dsse.json'), changed);
+      expect(() => run(checking)).toThrow();
+    }
+    await writeFile(path('unpacked/attestation.dsse.json'), kept);
+    const sums = await readFile(path('unpacked/SHA256SUMS'));
+    await writeFile(path('unpacked/SHA256SUMS'), Buffer.concat([sums, Buffer.from('\n')]));
+    expect(() => run(checking)).toThrow();
+    await writeFile(path('unpacked/SHA256SUMS'), sums);
   });
 
   it('make an archive that the reader accepts, and the same one from the same members', async () => {

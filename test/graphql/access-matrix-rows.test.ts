@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { createHash, generateKeyPairSync } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { readFile, writeFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
@@ -124,7 +124,11 @@ let secrets: readonly string[];
 const tokens = new Map<string, string>();
 
 beforeAll(async () => {
-  service = await startTestService({ MAX_UPLOADS_PER_PRINCIPAL: '1000' });
+  const { privateKey } = generateKeyPairSync('ed25519');
+  service = await startTestService({
+    MAX_UPLOADS_PER_PRINCIPAL: '1000',
+    ARCHIVE_SIGNING_KEY: String(privateKey.export({ format: 'pem', type: 'pkcs8' })),
+  });
   tokens.set('right', await service.token({ ...HOME, scopes: SCOPES_OF_ALL }));
   for (const { name, claims } of STRANGERS) {
     tokens.set(name, await service.token({ ...claims, scopes: SCOPES_OF_ALL }));

@@ -4,6 +4,7 @@ import { writeFile } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { DEFAULT_ARCHIVE_LIMITS } from '../../src/archive/format.ts';
 import { Growth } from '../../src/archive/growth.ts';
+import { TRUST_NOBODY } from '../../src/archive/signing-keys.ts';
 import { Inspector } from '../../src/inspection/inspector.ts';
 import { readSnapshot } from '../../src/inspection/snapshot.ts';
 import type { ResourceRow } from '../../src/inspection/spooled-rows.ts';
@@ -23,6 +24,7 @@ afterAll(() => inspector.close());
 const inspected = (path: string, signal = new AbortController().signal) => ({
   path,
   limits: DEFAULT_ARCHIVE_LIMITS,
+  trust: TRUST_NOBODY,
   signal,
 });
 

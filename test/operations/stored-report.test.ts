@@ -18,6 +18,7 @@ const report: RestoreReport = {
   rawBytes: 9_007_199_254_740_993n,
   historyDigest: '62b4a29467b43aaa266f410cb848d2f6cd660784f06d1ceeaf6d1458eddf5f59',
   normalisedVersions: 0,
+  signature: { verified: true, keyIds: ['62b4a29467b43aaa266f410cb848d2f6cd660784f06d1ceeaf6d1458eddf5f59'] },
   warnings: [
     { code: 'SERIAL_MISMATCH', message: 'The serials differ.', serial: 9_223_372_036_854_775_806n },
     { code: 'RESOURCE_SPANS_DERIVED', message: 'The spans were derived.', serial: null },
@@ -34,6 +35,11 @@ it('has the message of a warning whose code only a later release knows', () => {
     ...report,
     warnings: [{ ...report.warnings[0], code: null }, report.warnings[1]],
   });
+});
+
+it('of a release that looked at no signatures tells of none', () => {
+  const { signature, ...earlier } = report;
+  expect(readReport(writeReport(earlier as RestoreReport))).toEqual({ ...earlier, signature: null });
 });
 
 it('is read without the fields that only a later release knows', () => {

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { gzipSync, zstdCompressSync, zstdDecompressSync } from 'node:zlib';
 import { extract, type Headers, pack } from 'tar-stream';
 import { type ArchiveLimits, DEFAULT_ARCHIVE_LIMITS, MEMBER } from '../../../src/archive/format.ts';
-import { readArchive, type VerifiedArchive } from '../../../src/archive/reader.ts';
+import { type ReadOptions, readArchive, type VerifiedArchive } from '../../../src/archive/reader.ts';
 import { each } from './build-archive.ts';
 
 /** A member of an archive taken apart: put together again by a tar of another make than the project's. */
@@ -100,8 +100,12 @@ export async function verdict(
   archive: Uint8Array,
   limits: Partial<ArchiveLimits> = {},
   chunkSize = 1000,
+  options: Pick<ReadOptions, 'trust' | 'redacted'> = {},
 ): Promise<VerifiedArchive> {
-  const members = readArchive(chunked(archive, chunkSize), { ...DEFAULT_ARCHIVE_LIMITS, ...limits });
+  const members = readArchive(chunked(archive, chunkSize), {
+    ...options,
+    limits: { ...DEFAULT_ARCHIVE_LIMITS, ...limits },
+  });
   for (;;) {
     const next = await members.next();
     if (next.done) return next.value;

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pino from 'pino';
 import { DEFAULT_ARCHIVE_LIMITS } from '../../../src/archive/format.ts';
+import { TRUST_NOBODY } from '../../../src/archive/signing-keys.ts';
 import { type CredentialPolicies, readKilolockCredential } from '../../../src/auth/kilolock-credentials.ts';
 import { loadOrCreateLinkSigner } from '../../../src/auth/links.ts';
 import { type Principal, SCOPES } from '../../../src/auth/principal.ts';
@@ -88,6 +89,8 @@ export async function openBackend(
     readCredential: (token) => readKilolockCredential(database, POLICIES, token),
     accesses: new DownloadAccesses(),
     limits: DEFAULT_ARCHIVE_LIMITS,
+    trust: TRUST_NOBODY,
+    signer: null,
     maxOperationsPerPrincipal: 100,
     maxArchivesPerPrincipal: 100,
     maxArchives: 10_000,

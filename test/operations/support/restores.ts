@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { DEFAULT_ARCHIVE_LIMITS } from '../../../src/archive/format.ts';
+import { TRUST_NOBODY } from '../../../src/archive/signing-keys.ts';
 import type { DatabaseSession, KilolockDatabase } from '../../../src/database/connection.ts';
 import type { Caller } from '../../../src/history/states.ts';
 import { insertOperation } from '../../../src/operations/operation-admission.ts';
@@ -20,6 +21,7 @@ export async function planOf(
   const request = {
     archivePath: path,
     limits: DEFAULT_ARCHIVE_LIMITS,
+    trust: TRUST_NOBODY,
     destination: destinationOf(caller.namespace, label),
     onConflict: { kind: 'REFUSE' as const },
     allowSharedLineage: options.allowSharedLineage ?? false,

@@ -1,4 +1,5 @@
 import { DEFAULT_ARCHIVE_LIMITS } from '../../../src/archive/format.ts';
+import { TRUST_NOBODY } from '../../../src/archive/signing-keys.ts';
 import type { KilolockDatabase } from '../../../src/database/connection.ts';
 import { DigestBudget } from '../../../src/history/digest-budget.ts';
 import { digestHistory, readDigestedHistories } from '../../../src/history/history.ts';
@@ -19,6 +20,7 @@ export function planOverwrite(
   const request = {
     archivePath: path,
     limits: DEFAULT_ARCHIVE_LIMITS,
+    trust: TRUST_NOBODY,
     destination: destinationOf(caller.namespace, label),
     onConflict: { kind: 'OVERWRITE' as const, confirmName: label, expectedCurrentSerial },
     allowSharedLineage: false,

@@ -1,0 +1,162 @@
+import { createHash } from 'node:crypto';
+import { isDeepStrictEqual } from 'node:util';
+import { clip } from '../base/clip.ts';
+import { ArchiveError, type ArchiveErrorCode, quoted } from './errors.ts';
+import { type ArchiveLimits, MEMBER } from './format.ts';
+import {
+  decodeEnvelope,
+  decodeStatement,
+  encodeEnvelope,
+  encodeStatement,
+  type Statement,
+} from './metadata.ts';
+import type { ArchivedState, ExportRecord } from './model.ts';
+import { type ArchiveSigner, isSignedBy, type SignatureTrust } from './signing-keys.ts';
+
+/** What an attestation is about. */
+export interface AttestedArchive {
+  /** The bytes of `SHA256SUMS`, which hold the digest of every other member. */
+  readonly sums: Uint8Array;
+  readonly historyDigest: string;
+  readonly state: Pick<ArchivedState, 'label' | 'lineage' | 'currentSerial'>;
+  readonly exportRecord: Pick<ExportRecord, 'exportedAt' | 'exportedBy'>;
+}
+
+/** What an attestation is worth that is not refused. */
+export interface ArchiveSignature {
+  /** Whether a key has signed that is trusted. */
+  readonly verified: boolean;
+  /** The keys that have signed: of those trusted the ones whose signature was checked; otherwise those the attestation names. */
+  readonly keyIds: readonly string[];
+}
+
+/** The media type of an in-toto statement in JSON. */
+const STATEMENT_MEDIA_TYPE = 'application/vnd.in-toto+json';
+/** The longest name of a key that is told, whatever an attestation holds. */
+const MAX_KEY_ID = 120;
+
+/**
+ * The bytes of `attestation.dsse.json`. Equal contents and one key make equal bytes: an Ed25519 signature has no chance in it,
+ * and the time is that of the export.
+ */
+export function encodeAttestation(archive: AttestedArchive, signer: ArchiveSigner): Uint8Array {
+  const payload = encodeStatement(statementOf(archive));
+  return encodeEnvelope({
+    payloadType: STATEMENT_MEDIA_TYPE,
+    payload: payload.toString('base64'),
+    signatures: [
+      { keyid: signer.keyId, sig: Buffer.from(signer.sign(signedBytes(payload))).toString('base64') },
+    ],
+  });
+}
+
+/**
+ * Checks an attestation: that it says of the archive what the archive is, and that each of its signatures by a trusted key is
+ * right. Who else has signed cannot be told, and is not refused for it.
+ *
+ * @param bytes of the member; null: there is none.
+ * @returns null when there is none.
+ * @throws ArchiveError SIGNATURE_INVALID when it is about another archive, or a signature is wrong; SIGNATURE_REQUIRED when
+ *   one of a trusted key is required and there is none; ARCHIVE_CORRUPT, ARCHIVE_UNSAFE or ARCHIVE_INCONSISTENT when it
+ *   is no envelope.
+ */
+export function checkAttestation(
+  bytes: Uint8Array | null,
+  archive: AttestedArchive,
+  trust: SignatureTrust,
+  limits: ArchiveLimits,
+): ArchiveSignature | null {
+  const signature = bytes && readAttestation(bytes, archive, trust, limits);
+  if (!trust.isRequired || signature?.verified) return signature;
+  throw refusal(
+    'SIGNATURE_REQUIRED',
+    signature === null
+      ? 'the archive is not signed'
+      : `the archive is signed by none of the keys that are trusted, but by ${signature.keyIds.map(quoted).join(', ')}`,
+  );
+}
+
+function readAttestation(
+  bytes: Uint8Array,
+  archive: AttestedArchive,
+  { keys }: SignatureTrust,
+  limits: ArchiveLimits,
+): ArchiveSignature {
+  const { payloadType, payload: encoded, signatures } = decodeEnvelope(bytes, limits);
+  const unverified = { verified: false, keyIds: [...new Set(signatures.map(nameOf))] };
+  if (payloadType !== STATEMENT_MEDIA_TYPE) return unverified;
+  const payload = decodedBase64(encoded);
+  const statement = payload === null ? 'no statement' : readStatement(payload, limits);
+  // What somebody else states is not ours to judge.
+  if (statement === 'of another kind') return unverified;
+  if (payload === null || statement === 'no statement') throw invalid('its statement is none');
+  if (!isDeepStrictEqual(statement, statementOf(archive))) {
+    throw invalid('its statement is about another archive');
+  }
+  const signed = signedBytes(payload);
+  const signers = new Set<string>();
+  for (const signature of signatures) {
+    const { keyid, sig } = signature;
+    const signatureBytes = decodedBase64(sig);
+    if (signatureBytes === null) throw invalid(`the signature of ${nameOf(signature)} is none`);
+    const signer = keys.find((key) => isSignedBy(key, signed, signatureBytes));
+    if (signer === undefined && keys.some((key) => key.keyId === keyid)) {
+      throw invalid(`the signature of ${nameOf(signature)} is wrong`);
+    }
+    if (signer !== undefined && keyid !== undefined && keyid !== signer.keyId) {
+      throw invalid(`a signature of ${signer.keyId} is called one of ${nameOf(signature)}`);
+    }
+    if (signer !== undefined) signers.add(signer.keyId);
+  }
+  return signers.size === 0 ? unverified : { verified: true, keyIds: [...signers] };
+}
+
+function readStatement(
+  payload: Uint8Array,
+  limits: ArchiveLimits,
+): Statement | 'of another kind' | 'no statement' {
+  try {
+    return decodeStatement(payload, limits) ?? 'of another kind';
+  } catch (error) {
+    if (error instanceof ArchiveError) return 'no statement';
+    throw error;
+  }
+}
+
+function statementOf({ sums, historyDigest, state, exportRecord }: AttestedArchive): Statement {
+  const { label, lineage, currentSerial } = state;
+  const { exportedAt, exportedBy } = exportRecord;
+  return {
+    sumsSha256: createHash('sha256').update(sums).digest('hex'),
+    historyDigest,
+    state: { label, lineage, currentSerial },
+    exportedAt,
+    exportedBy,
+  };
+}
+
+/** What is signed of a payload: the pre-authentication encoding of DSSE 1.0, whose lengths let no text pass for another. */
+function signedBytes(payload: Uint8Array): Uint8Array {
+  const head = `DSSEv1 ${STATEMENT_MEDIA_TYPE.length} ${STATEMENT_MEDIA_TYPE} ${payload.length} `;
+  return Buffer.concat([Buffer.from(head), payload]);
+}
+
+/** Bytes written in either alphabet of base64; null where a character or a bit is not as it would be written. */
+function decodedBase64(text: string): Buffer | null {
+  const bytes = Buffer.from(text, 'base64');
+  const bare = text.replace(/=+$/, '');
+  const alphabets = [bytes.toString('base64').replace(/=+$/, ''), bytes.toString('base64url')];
+  return alphabets.includes(bare) ? bytes : null;
+}
+
+function nameOf({ keyid }: { readonly keyid?: string | undefined }): string {
+  return keyid === undefined ? 'a key without a name' : clip(keyid, MAX_KEY_ID);
+}
+
+function invalid(what: string): ArchiveError {
+  return refusal('SIGNATURE_INVALID', `the attestation is not this archive's, or was changed: ${what}`);
+}
+
+function refusal(code: ArchiveErrorCode, message: string): ArchiveError {
+  return new ArchiveError(code, message, { member: MEMBER.attestation });
+}

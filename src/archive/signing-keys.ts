@@ -1,0 +1,95 @@
+import { createHash, createPrivateKey, createPublicKey, type KeyObject, sign, verify } from 'node:crypto';
+
+/** A key that archives are signed with. */
+export interface ArchiveSigner {
+  /** See {@link VerificationKey}. */
+  readonly keyId: string;
+  /** The key that its signatures are checked with. */
+  readonly verificationKey: VerificationKey;
+  /** An Ed25519 signature: equal bytes get equal ones. */
+  sign(bytes: Uint8Array): Uint8Array;
+}
+
+/** A public key that signatures are checked with. Plain data: it goes to the threads that check. */
+export interface VerificationKey {
+  /** SHA-256 of the key's SubjectPublicKeyInfo in DER, lower-case hex. */
+  readonly keyId: string;
+  /** The SubjectPublicKeyInfo in DER, in base64. */
+  readonly spki: string;
+}
+
+/** Whose signatures count. */
+export interface SignatureTrust {
+  readonly keys: readonly VerificationKey[];
+  /** Whether an archive is refused that none of them has signed. */
+  readonly isRequired: boolean;
+}
+
+/** Nobody's signature is known, and none is asked for. */
+export const TRUST_NOBODY: SignatureTrust = { keys: [], isRequired: false };
+
+/** Each is tried with each signature of an archive. */
+const MAX_VERIFICATION_KEYS = 32;
+
+const PEM_BLOCK = /-----BEGIN ([A-Z0-9 ]+)-----[A-Za-z0-9+/=\s]+-----END \1-----/g;
+
+/**
+ * Reads the key that archives are signed with: PKCS#8 in PEM, where `\n` may stand for the ends of lines.
+ *
+ * @returns null when it is no private Ed25519 key without a passphrase.
+ */
+export function readSigningKey(pem: string): ArchiveSigner | null {
+  const blocks = pemBlocks(pem);
+  const [block] = blocks;
+  if (blocks.length !== 1 || block?.label !== 'PRIVATE KEY') return null;
+  const key = keyOf(() => createPrivateKey(block.pem));
+  if (key === null) return null;
+  const verificationKey = verificationKeyOf(createPublicKey(key));
+  return {
+    keyId: verificationKey.keyId,
+    verificationKey,
+    sign: (bytes) => sign(null, bytes, key),
+  };
+}
+
+/**
+ * Reads the public keys that signatures are checked with: one or several in PEM, one behind the other.
+ *
+ * @returns null when something in it is no public Ed25519 key, or there are none, or more than 32.
+ */
+export function readVerificationKeys(pems: string): readonly VerificationKey[] | null {
+  const blocks = pemBlocks(pems);
+  if (blocks.length === 0 || blocks.length > MAX_VERIFICATION_KEYS) return null;
+  const keys = blocks.map(({ label, pem }) =>
+    label === 'PUBLIC KEY' ? keyOf(() => createPublicKey(pem)) : null,
+  );
+  return keys.every((key) => key !== null) ? keys.map(verificationKeyOf) : null;
+}
+
+/** Whether a signature over these bytes is this key's. */
+export function isSignedBy({ spki }: VerificationKey, bytes: Uint8Array, signature: Uint8Array): boolean {
+  const key = createPublicKey({ key: Buffer.from(spki, 'base64'), format: 'der', type: 'spki' });
+  return verify(null, bytes, key, signature);
+}
+
+/** The blocks of a text in PEM; none when there is anything else in it. */
+function pemBlocks(text: string): { readonly label: string; readonly pem: string }[] {
+  const lines = text.replaceAll('\\n', '\n');
+  const blocks = [...lines.matchAll(PEM_BLOCK)].map(([pem, label = '']) => ({ label, pem }));
+  return lines.replaceAll(PEM_BLOCK, '').trim() === '' ? blocks : [];
+}
+
+function keyOf(read: () => KeyObject): KeyObject | null {
+  try {
+    const key = read();
+    return key.asymmetricKeyType === 'ed25519' ? key : null;
+  } catch {
+    // What OpenSSL says of a key that it cannot read is nothing that helps, and the key is not to be told.
+    return null;
+  }
+}
+
+function verificationKeyOf(key: KeyObject): VerificationKey {
+  const spki = key.export({ format: 'der', type: 'spki' });
+  return { keyId: createHash('sha256').update(spki).digest('hex'), spki: spki.toString('base64') };
+}
