@@ -23,6 +23,9 @@ import { readStateRows } from '../support/state-rows.ts';
 const FIXTURES = fileURLToPath(new URL('../fixtures/terraform-history', import.meta.url));
 const PAGE = new URL('../../docs/archive-format.md', import.meta.url);
 
+/** What the page packs a tar with. */
+const PACKING = /zstd -3 --long="[^"]*"/;
+
 let backend: Backend;
 let caller: Caller;
 let directory: string;
@@ -40,13 +43,15 @@ afterAll(async () => {
 
 /** Makes an archive of the ten documents as Terraform wrote them, by the commands of the page, packed as told. */
 async function packByHand(name: string, compression: string): Promise<string> {
-  const [, , writing = '', fromFiles = ''] = [
-    ...readFileSync(PAGE, 'utf8').matchAll(/^```sh\n(.*?)^```$/gms),
-  ].map(([, script]) => script ?? '');
+  const scripts = [...readFileSync(PAGE, 'utf8').matchAll(/^```sh\n(.*?)^```$/gms)].map(
+    ([, script = '']) => script,
+  );
+  const [writing = ''] = scripts.filter((script) => PACKING.test(script));
+  const [fromFiles = ''] = scripts.filter((script) => script.includes('"$STATES"'));
   const workplace = join(directory, name);
   await mkdir(workplace);
   const path = join(directory, `${name}.klstate`);
-  const pack = writing.replace('zstd -3 --long=27', compression);
+  const pack = writing.replace(PACKING, compression);
   execFileSync('bash', ['-euo', 'pipefail', '-c', fromFiles + pack], {
     cwd: workplace,
     env: { ...process.env, STATES: FIXTURES, LABEL: name, OUT: path },
