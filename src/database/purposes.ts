@@ -171,6 +171,16 @@ const PINNED: Readonly<Record<string, string>> = {
   transform_null_equals: 'off',
 };
 
+/**
+ * What a request waits for finds its rows by keys, and has to find them beside whatever else the tables hold: where one state has
+ * most of the rows that PostgreSQL has counted, it reads whole tables instead, and with them all that imports are writing
+ * there. A statement that no index serves would seem so dear then that it is compiled first: hence `jit`.
+ */
+const PINNED_FOR_READS: Readonly<Record<string, string>> = {
+  enable_seqscan: 'off',
+  jit: 'off',
+};
+
 /** What is younger than the oldest PostgreSQL that Kilolock runs on (14), and is pinned where it exists. */
 const PINNED_WHERE_KNOWN: Readonly<Record<string, string>> = {
   transaction_timeout: '0',
@@ -194,9 +204,10 @@ export function pinsOf(purpose: Purpose): readonly string[] {
 
 const pins = new Map<Purpose, readonly string[]>();
 
-function makePins({ isolation, readOnly, statementMs, lockMs, idleMs }: PurposeSettings): string[] {
+function makePins({ lane, isolation, readOnly, statementMs, lockMs, idleMs }: PurposeSettings): string[] {
   const settings = {
     ...PINNED,
+    ...(lane === 'reads' && PINNED_FOR_READS),
     statement_timeout: `${statementMs ?? 0}`,
     lock_timeout: `${lockMs}`,
     idle_in_transaction_session_timeout: `${idleMs}`,

@@ -1,5 +1,6 @@
 import { type Kysely, sql } from 'kysely';
 import { CallerError } from '../base/caller-error.ts';
+import { Turns } from '../base/turns.ts';
 import type { KilolockDatabase } from '../database/connection.ts';
 import { isUnstorableValue } from '../database/errors.ts';
 import type { Database } from '../database/types.ts';
@@ -11,6 +12,8 @@ const MAX_DIGESTED_BYTES = 512 * 1024 * 1024;
 const VERSIONS_A_STATEMENT = 50;
 /** How many bytes, as PostgreSQL stores them, end a statement's share of versions. */
 const STORED_BYTES_A_STATEMENT = 4 * 1024 * 1024;
+
+const digests = new Turns<KilolockDatabase>();
 
 /** Digests of a history are missing that the request may not have made any more, or that nobody waits for. */
 export class DigestsMissingError extends CallerError {
@@ -69,7 +72,7 @@ export async function digestVersions(
   let most = VERSIONS_A_STATEMENT;
   while (missing.length > 0) {
     const share = missing.slice(0, most);
-    const left = await inTurn(database, async () => {
+    const left = await digests.run(database, async () => {
       if (budget.isSpent) return null;
       try {
         const { left, bytes } = await digestShare(database.for('digest'), share);
@@ -101,18 +104,6 @@ export async function digestOwnVersions(db: Kysely<Database>, versionIds: readon
     const { left } = await digestShare(db, share);
     missing = [...left, ...missing.slice(share.length)];
   }
-}
-
-/** The work on digests that was asked for last in each database. */
-const lastInTurn = new WeakMap<KilolockDatabase, Promise<unknown>>();
-
-function inTurn<Result>(database: KilolockDatabase, work: () => Promise<Result>): Promise<Result> {
-  const result = (lastInTurn.get(database) ?? Promise.resolve()).then(work);
-  lastInTurn.set(
-    database,
-    result.catch(() => undefined),
-  );
-  return result;
 }
 
 async function digestShare(

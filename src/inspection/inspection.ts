@@ -43,6 +43,8 @@ export interface RestoreFindings
   readonly spansAreDerived: boolean;
   /** Rows of `outputs`, over all versions. */
   readonly outputs: number;
+  /** Length in bytes of the longest raw state. */
+  readonly longestRawState: number;
   /** Managed resource instances of the current version: what quotas count. */
   readonly managedInstances: number;
   /** How many raw states jsonb keeps in another spelling than the archive's. */
@@ -256,6 +258,7 @@ function findingsOf(
     keptDigest: normalised.size === 0 ? archive.historyDigest : keptDigestOf(archive, normalised),
     normalisedVersions: normalised.size,
     ...{ resourceSpans, spansAreDerived, outputs, managedInstances },
+    longestRawState: archive.versionDigests.reduce((most, { byteLength }) => Math.max(most, byteLength), 0),
     warnings: warnings.list(),
   };
 }
@@ -274,7 +277,7 @@ function keptDigestOf(
 }
 
 /** Above this a document is not kept for the sake of the next one, and not in memory beside another such one. */
-const MAX_KEPT_BYTES = 32 * 1024 * 1024;
+export const LARGE_DOCUMENT_BYTES = 32 * 1024 * 1024;
 /** A state grows by and by: memory for it need not be had anew each time. */
 const ROOM_TO_GROW = 1.125;
 
@@ -308,7 +311,7 @@ class DocumentMemory {
     byteLength: number,
     look: (bytes: Buffer) => void | Promise<void>,
   ): Promise<void> {
-    if (byteLength > MAX_KEPT_BYTES) return this.#whileAlone(content, byteLength, look);
+    if (byteLength > LARGE_DOCUMENT_BYTES) return this.#whileAlone(content, byteLength, look);
     [this.#current, this.#former] = [this.#former, this.#current];
     if (byteLength > this.#current.byteLength) {
       this.#current = Buffer.allocUnsafeSlow(Math.ceil(byteLength * ROOM_TO_GROW)).buffer;

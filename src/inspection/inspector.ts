@@ -5,6 +5,7 @@ import type { ArchiveLimits } from '../archive/format.ts';
 import type { SignatureTrust } from '../archive/signing-keys.ts';
 import type { WrittenArchive } from '../archive/writer.ts';
 import { isErrno } from '../base/errno.ts';
+import { Turns } from '../base/turns.ts';
 import { type NamedDocument, RefusedDocumentError, rawStateOf } from './errors.ts';
 import type { RestoreFindings } from './inspection.ts';
 import {
@@ -69,8 +70,7 @@ const IDLE_MS = 60_000;
 export class Inspector {
   readonly #pool: Piscina<InspectionTask, InspectionResult>;
   readonly #costs: DocumentCosts;
-  /** Until the last large document that waits for its turn has had it. */
-  #turnsTaken: Promise<unknown> = Promise.resolve();
+  readonly #largeDocuments = new Turns<Inspector>();
   /** The ends of the inspections that have no thread yet. */
   readonly #waiting = new Set<(reason: unknown) => void>();
 
@@ -172,7 +172,7 @@ export class Inspector {
         watch.begin(this.#pool.threads.find(({ threadId }) => threadId === message.threadId));
       } else if (message.kind === 'turn over') endTurn();
       else if (message.about === 'turn') {
-        const turn = this.#turn();
+        const turn = this.#largeDocuments.take(this);
         endTurn = turn.end;
         void turn.begin.then(() => port.postMessage({ kind: 'answer', answer: null } satisfies ToThread));
       } else if (storage !== undefined) answer(storage, message, port).catch(end);
@@ -198,14 +198,6 @@ export class Inspector {
       endTurn();
       port.close();
     }
-  }
-
-  /** The turn behind those that were asked for before. Who leaves without having had it ends it, too. */
-  #turn(): { readonly begin: Promise<unknown>; readonly end: () => void } {
-    const { promise: over, resolve: end } = Promise.withResolvers<void>();
-    const begin = this.#turnsTaken;
-    this.#turnsTaken = begin.then(() => over);
-    return { begin, end };
   }
 }
 

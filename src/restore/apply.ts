@@ -5,6 +5,7 @@ import { readArchiveFile } from '../archive/archive-file.ts';
 import { ArchiveError } from '../archive/errors.ts';
 import { ARCHIVE_FORMAT, versionMemberName } from '../archive/format.ts';
 import { readRawStates } from '../archive/raw-states.ts';
+import { Turns } from '../base/turns.ts';
 import { type DatabaseSession, inTransaction, type KilolockDatabase } from '../database/connection.ts';
 import { type CopyValue, copyIntoTable } from '../database/copy.ts';
 import {
@@ -19,6 +20,7 @@ import type { Database } from '../database/types.ts';
 import { digestOwnVersions } from '../history/digest-budget.ts';
 import { digestHistory, readHistories } from '../history/history.ts';
 import { RefusedDocumentError, rawStateOf } from '../inspection/errors.ts';
+import { LARGE_DOCUMENT_BYTES } from '../inspection/inspection.ts';
 import {
   type EventRow,
   type HistoryRowPaths,
@@ -63,7 +65,14 @@ export class RestoreProofError extends Error {
 }
 
 /**
- * Restores a planned history in one transaction: either all of it is there afterwards, or no row.
+ * Restores with large documents, one at a time in each database. PostgreSQL takes several times a document's length in memory to
+ * store it, and a core for as long as the whole restore lasts: four at once are over no sooner than one after the other.
+ */
+const largeRestores = new Turns<KilolockDatabase>();
+
+/**
+ * Restores a planned history in one transaction: either all of it is there afterwards, or no row. One with a large document
+ * waits for those before it, before it begins: meanwhile it holds no connection and no lock.
  *
  * The state row goes first, so that a name taken meanwhile is told before any work. Every id is new, derived from the
  * archived one (UUIDv5, RFC 9562) in the namespace of the new state's id, or of this very overwrite, and the mapping is
@@ -85,7 +94,10 @@ export async function applyRestore(
   const restore = new Restore(plan, record, replacedDigest);
   try {
     const { signal } = plan.request;
-    await inTransaction(database, 'restore', (session) => restore.run(session), { signal });
+    const run = () => inTransaction(database, 'restore', (session) => restore.run(session), { signal });
+    await (plan.archive.longestRawState > LARGE_DOCUMENT_BYTES
+      ? largeRestores.run(database, run, signal)
+      : run());
   } catch (error) {
     if (isUniqueViolation(error, 'states_tenant_name_key')) {
       throw alreadyExists(plan.placement.destination, 'since a moment ago', error);

@@ -1,7 +1,9 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
+import { inTransaction } from '../../src/database/connection.ts';
 import { DigestBudget } from '../../src/history/digest-budget.ts';
 import { type ManifestPreview, readManifestPreviews } from '../../src/history/manifest-preview.ts';
 import { postHistory, tagVersion } from '../graphql/support/states.ts';
+import { interceptQueries } from '../operations/support/intercept-queries.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 
 let given: TestDatabase;
@@ -103,4 +105,25 @@ test.each([
   await preview();
   await change(statement);
   await expect(preview()).rejects.toThrow(told);
+});
+
+test('a preview finds its rows by keys, so that what imports are writing in the same tables costs it nothing', async () => {
+  // A state that has nearly all rows of these tables would be read as whole tables are.
+  const many = Array.from({ length: 20 }, (_, version) => ({
+    resources: Object.fromEntries(Array.from({ length: 40 }, (_, i) => [`r${i}`, `${version}`])),
+  }));
+  ({ stateId } = await postHistory(given.database, null, 'preview/many', many));
+  await preview();
+  await given.database.pool.query('analyze');
+  let sent = { text: '', values: [] as unknown[] };
+  const database = interceptQueries(given.database, (statement) => {
+    if (statement.includes('resources')) sent = { text: statement, values: [[stateId]] };
+  });
+  await readManifestPreviews(database, [stateId], new DigestBudget());
+  const { rows } = await inTransaction(given.database, 'read', ({ client }) =>
+    client.query<{ 'QUERY PLAN': string }>(`explain ${sent.text}`, sent.values),
+  );
+  const plan = rows.map((row) => row['QUERY PLAN']).join('\n');
+  expect(plan).toContain('on resources');
+  expect(plan).not.toContain('Seq Scan');
 });

@@ -1,4 +1,6 @@
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { DigestBudget } from '../../src/history/digest-budget.ts';
+import { readManifestPreviews } from '../../src/history/manifest-preview.ts';
 import type { Caller } from '../../src/history/states.ts';
 import {
   archivePath,
@@ -120,6 +122,65 @@ test.each([
   expect(await countRows(backend.database)).toEqual(before);
   await expectNothingHeld();
   await apply(database, plan, operationId);
+});
+
+describe('restores with large documents take turns', () => {
+  /** A restore whose archive says that it has a document of that many bytes. */
+  async function restoreOf(label: string, longestRawState: number, signal = new AbortController().signal) {
+    const operationId = await recordImport(backend.database, caller, label);
+    const plan = await planOf(backend, caller, archive, label, { allowSharedLineage: true });
+    const sized = {
+      ...plan,
+      request: { ...plan.request, signal },
+      archive: { ...plan.archive, longestRawState },
+    };
+    return (database: Backend['database'], beforeCommit?: () => Promise<void>) =>
+      apply(database, sized, operationId, beforeCommit);
+  }
+  const LARGE = 32 * 1024 * 1024 + 1;
+
+  test('one at a time is in the database; small ones and reads pass those that wait', async () => {
+    let begun = 0;
+    const database = interceptQueries(backend.database, (statement) => {
+      if (statement.startsWith('begin /* restore')) begun += 1;
+    });
+    const [first, second] = [await restoreOf('large 1', LARGE), await restoreOf('large 2', LARGE)];
+    const small = await restoreOf('small', LARGE - 1);
+    const [isHeld, mayEnd] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const held = first(database, async () => {
+      isHeld.resolve();
+      await mayEnd.promise;
+    });
+    await isHeld.promise;
+    const waiting = second(database);
+    const { stateId } = await small(database);
+    const previews = await readManifestPreviews(database, [stateId], new DigestBudget());
+    expect(previews.get(stateId)).toMatchObject({ versionCount: expect.any(Number) });
+    expect(begun).toBe(2);
+    mayEnd.resolve();
+    await Promise.all([held, waiting]);
+    expect(begun).toBe(3);
+  });
+
+  test('one that is called off, or fails, keeps nobody waiting', async () => {
+    const [first, third] = [await restoreOf('fails', LARGE), await restoreOf('third', LARGE)];
+    const calledOff = new AbortController();
+    const second = await restoreOf('called off', LARGE, calledOff.signal);
+    const [isHeld, mayEnd] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const failing = first(backend.database, async () => {
+      isHeld.resolve();
+      await mayEnd.promise;
+      throw new Fault('at its end');
+    });
+    await isHeld.promise;
+    const waiting = second(backend.database);
+    const last = third(backend.database);
+    calledOff.abort(new Fault('called off'));
+    await expect(waiting).rejects.toThrow('called off');
+    mayEnd.resolve();
+    await expect(failing).rejects.toThrow('at its end');
+    await last;
+  });
 });
 
 test('an operation that cannot record its success restores nothing', async () => {
