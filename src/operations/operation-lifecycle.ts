@@ -430,7 +430,8 @@ export async function expireArchives(db: Kysely<Database>): Promise<void> {
     .set({ status: 'EXPIRED' })
     .where('kind', '=', 'EXPORT')
     .where('status', '=', 'SUCCEEDED')
-    .where('expires_at', '<=', now)
+    // No index answers what may change from row to row, as clock_timestamp does.
+    .where('expires_at', '<=', sql<string>`statement_timestamp()`)
     .execute();
 }
 

@@ -207,6 +207,10 @@ export async function listVersionMapping(
   return rows.map((row) => ({ ...row, serial: BigInt(row.serial) }));
 }
 
+/** What a stored name begins with, `{workspace}/{environment}/`, as an index has it. */
+const firstTwoParts = sql`(split_part(operation.state_name, '/', 1) || '/' || split_part(operation.state_name, '/', 2) || '/')`;
+const TWO_PARTS = /^[^/]*\/[^/]*\/$/;
+
 /**
  * The operations on the states of an environment. Whose an operation is, the stored name of its state decides, as it does
  * for states: in one tenant the self-hosted caller works on the states of every environment, and on states of none.
@@ -225,6 +229,9 @@ function selectOperations(
     )
     .$if(!hasOwnDatabase, (named) =>
       named.where(sql<boolean>`starts_with(operation.state_name, ${namePrefix})`),
+    )
+    .$if(!hasOwnDatabase && TWO_PARTS.test(namePrefix), (indexed) =>
+      indexed.where(sql<boolean>`${firstTwoParts} = ${namePrefix}`),
     )
     .select([
       'operation.id',

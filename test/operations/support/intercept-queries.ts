@@ -2,7 +2,7 @@ import type pg from 'pg';
 import { databaseOn, type KilolockDatabase } from '../../../src/database/connection.ts';
 
 /** What looks at every statement that is about to run. */
-type Look = (statement: string, client: pg.PoolClient) => void | Promise<void>;
+type Look = (statement: string, client: pg.PoolClient, values: readonly unknown[]) => void | Promise<void>;
 
 /**
  * The same database with a look at every statement that is about to run, `BEGIN`, `COMMIT` and the start of a COPY
@@ -56,6 +56,7 @@ export async function loseConnection(client: pg.PoolClient): Promise<void> {
 /** A statement that is a transaction of its own has its answer in a field; a COPY has none. */
 interface Answered {
   readonly text: string;
+  readonly values?: readonly unknown[];
   answer?: Promise<unknown>;
 }
 
@@ -63,27 +64,28 @@ function intercepted(client: pg.PoolClient, before: Look, after: Look): pg.PoolC
   return new Proxy(client, {
     get(target, property) {
       if (property !== 'query') return bound(target, property);
-      return (query: string | (pg.Submittable & Answered), values?: unknown[]) => {
+      return (query: string | (pg.Submittable & Answered), given?: unknown[]) => {
         const statement = typeof query === 'string' ? query : query.text;
+        const values = (typeof query === 'string' ? given : query.values) ?? [];
         if (typeof query === 'object') {
           const { answer } = query;
           if (answer === undefined) {
-            before(statement, target);
+            before(statement, target, values);
             return target.query(query);
           }
           query.answer = (async () => {
-            await before(statement, target);
+            await before(statement, target, values);
             target.query(query);
             const result = await answer;
-            await after(statement, target);
+            await after(statement, target, values);
             return result;
           })();
           return query;
         }
         return (async () => {
-          await before(statement, target);
-          const result = await target.query(query, values);
-          await after(statement, target);
+          await before(statement, target, values);
+          const result = await target.query(query, given);
+          await after(statement, target, values);
           return result;
         })();
       };
