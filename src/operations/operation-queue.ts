@@ -41,7 +41,10 @@ export class OperationQueue {
 
   /** Puts operations into the queue. Those that are in it stay as they are. */
   async send(operations: readonly QueuedOperation[]): Promise<void> {
-    const jobs = operations.map(({ id, environment }) => ({ id, data: { environment } }));
+    const jobs = operations.map(({ id, environment: named }) => {
+      const environment = named && { workspace: named.workspace, environment: named.environment };
+      return { id, data: { environment } };
+    });
     await this.#boss.insert(OPERATION_QUEUE, jobs);
   }
 
@@ -60,10 +63,18 @@ export class OperationQueue {
     return new Listener({ database: this.#database, directAddress, channel: CHANNEL, onHeard, onDeaf });
   }
 
-  /** Takes at most so many operations, the oldest first: nobody else is given them meanwhile. */
+  /**
+   * Takes at most so many operations, the oldest first: nobody else is given them meanwhile. A job that a later release put in
+   * and only that can read is put back at once, and keeps nobody from the others.
+   */
   async take(count: number): Promise<Job[]> {
-    const jobs = await this.#boss.fetch(OPERATION_QUEUE, { batchSize: count });
-    return jobs.map(({ id, retryCount, data }) => ({ id, retryCount, ...jobData.parse(data) }));
+    const taken: Job[] = [];
+    for (const job of await this.#boss.fetch(OPERATION_QUEUE, { batchSize: count })) {
+      const { data } = jobData.safeParse(job.data);
+      if (data !== undefined) taken.push({ id: job.id, retryCount: job.retryCount, ...data });
+      else await this.#boss.fail(OPERATION_QUEUE, attemptOf(job));
+    }
+    return taken;
   }
 
   /** Says that jobs are still in hand. */
@@ -87,6 +98,6 @@ export class OperationQueue {
   }
 }
 
-function attemptOf({ id, retryCount }: Job) {
+function attemptOf({ id, retryCount }: Pick<Job, 'id' | 'retryCount'>) {
   return { id, retryCount };
 }

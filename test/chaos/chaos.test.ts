@@ -14,6 +14,7 @@ test('processes that are killed while they work leave every operation done once,
       versions: 10,
       store: 'file',
       pooler: 'none',
+      beside: null,
       databaseCrashes: 0,
       tell: () => {},
     });

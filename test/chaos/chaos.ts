@@ -1,4 +1,6 @@
-import { copyFile, mkdir, mkdtemp, readdir, rm, utimes } from 'node:fs/promises';
+import { execFileSync } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { copyFile, mkdir, mkdtemp, readdir, rm, symlink, utimes } from 'node:fs/promises';
 import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -12,9 +14,9 @@ import { appendSnapshot } from '../../src/restore/snapshot.ts';
 import { documentOf } from '../graphql/support/states.ts';
 import { freePort } from '../support/free-port.ts';
 import { startPgbouncer } from '../support/pgbouncer.ts';
-import { startS3Server } from '../support/s3-server.ts';
+import { type S3Server, startS3Server } from '../support/s3-server.ts';
 import { Client, type ToldOperation, UnexpectedAnswerError } from './load.ts';
-import { Machine } from './machines.ts';
+import { Machine, ROOT } from './machines.ts';
 
 /** What is to happen. */
 export interface ChaosOptions {
@@ -33,6 +35,8 @@ export interface ChaosOptions {
   readonly store: 'file' | 's3';
   /** What the processes reach the database by: itself, or pgbouncer in transaction mode. */
   readonly pooler: 'none' | 'pgbouncer';
+  /** The commit of another release, which the second replica and the second worker run; null: all run this one. */
+  readonly beside: string | null;
   /** How often a process of PostgreSQL is killed, upon which it ends all sessions and starts anew. The server must be its own. */
   readonly databaseCrashes: number;
   readonly tell: (line: string) => void;
@@ -61,6 +65,10 @@ const SETTLE_MS = 180_000;
 const PREVIEW_PATIENCE_MS = 5_000;
 /** Fewer than the four processes would take, so that they share them. */
 const POOLED_CONNECTIONS = 12;
+/** Longer than anything is kept that nobody knows. */
+const LONG_MS = 8 * 86_400_000;
+/** What one of the histories does not compress to less than, so that its archive is sent to a bucket in parts. */
+const PARTED_BYTES = 12 * 1024 * 1024;
 /** One of so many is frozen, beside those that are killed, */
 const KILLS_A_FREEZE = 8;
 /** for longer than it is believed to be at work. */
@@ -113,6 +121,8 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
   sql.on('error', () => {});
   const machines: Machine[] = [];
   try {
+    const checkout =
+      options.beside === null ? ROOT : await checkOut(options.beside, join(directory, 'beside'));
     const token = await signDevelopmentToken(await loadOrCreateDevelopmentKey(directory), {
       subject: 'chaos',
       scopes: ['state.read', 'state.export', 'state.import', 'state.overwrite'],
@@ -138,10 +148,11 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
         new Machine(name, name.startsWith('replica') ? 'replica' : 'worker', {
           port: await freePort(),
           environment,
+          checkout: name.endsWith('2') ? checkout : ROOT,
         }),
       );
     }
-    return await new Chaos(options, sql, machines, token, directory, s3 && (() => s3.keys('chaos'))).run();
+    return await new Chaos(options, sql, machines, token, directory, s3).run();
   } finally {
     await Promise.all(machines.map((machine) => machine.stop(1_000)));
     await sql.end();
@@ -151,13 +162,22 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
   }
 }
 
+/** A checkout of another release, on the packages that are installed for this one. */
+async function checkOut(commit: string, directory: string): Promise<string> {
+  const files = execFileSync('git', ['archive', '--format=tar', commit], { cwd: ROOT, maxBuffer: 2 ** 30 });
+  await mkdir(directory);
+  execFileSync('tar', ['-x', '-C', directory], { input: files });
+  await symlink(join(ROOT, 'node_modules'), join(directory, 'node_modules'));
+  return directory;
+}
+
 class Chaos {
   readonly #options: ChaosOptions;
   readonly #sql: pg.Pool;
   readonly #machines: readonly Machine[];
   readonly #client: Client;
   readonly #directory: string;
-  readonly #bucketKeys: (() => string[]) | null;
+  readonly #s3: S3Server | null;
   readonly #problems: string[] = [];
   readonly #previewsMs: number[] = [];
   readonly #tasks = new Map<string, Task>();
@@ -172,13 +192,13 @@ class Chaos {
     machines: readonly Machine[],
     token: string,
     directory: string,
-    bucketKeys: (() => string[]) | null,
+    s3: S3Server | null,
   ) {
     this.#options = options;
     this.#sql = sql;
     this.#machines = machines;
     this.#directory = directory;
-    this.#bucketKeys = bucketKeys;
+    this.#s3 = s3;
     this.#random = randomOf(options.seed);
     const replicas = machines.filter(({ role }) => role === 'replica');
     this.#client = new Client(replicas, token, (below) => this.#below(below));
@@ -244,12 +264,15 @@ class Chaos {
       const namespace = await findNamespace(database.for('read'), null);
       if (namespace === null) throw new Error('There is no self-hosted environment.');
       const labels = Array.from({ length: SOURCES }, (_, index) => `chaos/source-${index}`);
-      for (const label of labels) {
+      for (const [index, label] of labels.entries()) {
         const lineage = crypto.randomUUID();
+        const parted =
+          this.#s3 !== null && index === 0 ? Math.ceil(PARTED_BYTES / this.#options.versions) : 0;
         for (let version = 1; version <= this.#options.versions; version += 1) {
           const resources = Object.fromEntries(
             Array.from({ length: 20 }, (_, n) => [`r${n}`, `${label} ${version} ${'x'.repeat(500)}`]),
           );
+          if (parted > 0) resources.r0 = randomBytes(parted).toString('hex');
           const document = Buffer.from(documentOf(lineage, { resources }));
           const snapshot = { document, source: 'apply', actor: 'ci' } as const;
           await appendSnapshot(database, destinationOf(namespace, label), snapshot);
@@ -512,8 +535,9 @@ class Chaos {
   /** What processes that were killed left behind goes when one starts, and what was received for nothing after a day. */
   async #keepHouse(): Promise<void> {
     await this.#sql.query(`update state_archive.upload set expires_at = now() - interval '1 day'`);
-    if (this.#bucketKeys === null) {
-      const longAgo = new Date(Date.now() - 2 * 86_400_000);
+    this.#s3?.letTimePass(LONG_MS);
+    if (this.#s3 === null) {
+      const longAgo = new Date(Date.now() - LONG_MS);
       const uploads = join(this.#directory, 'store', 'uploads');
       for (const name of await readdir(uploads)) await utimes(join(uploads, name), longAgo, longAgo);
     }
@@ -604,10 +628,10 @@ class Chaos {
     ];
     if (missing.length > 0) this.#problems.push(`archives that are not there: ${missing.join(' ')}`);
     if (extra.length > 0) this.#problems.push(`archives of nobody: ${extra.join(' ')}`);
-    if (this.#bucketKeys === null) {
-      const uploads = await this.#objects('uploads');
-      if (uploads.length > 0) this.#problems.push(`uploads of nobody: ${uploads.join(' ')}`);
-    }
+    const uploads = await this.#objects('uploads');
+    if (uploads.length > 0) this.#problems.push(`uploads of nobody: ${uploads.join(' ')}`);
+    const begun = this.#s3?.openUploads ?? 0;
+    if (begun > 0) this.#problems.push(`${begun} multipart uploads that nobody completes`);
     for (const { name } of this.#machines) {
       const scratch = join(this.#directory, name, 'scratch');
       const entries = await readdir(scratch, { recursive: true, withFileTypes: true });
@@ -617,9 +641,9 @@ class Chaos {
   }
 
   async #objects(kind: 'archives' | 'uploads'): Promise<string[]> {
-    if (this.#bucketKeys === null) return readdir(join(this.#directory, 'store', kind));
+    if (this.#s3 === null) return readdir(join(this.#directory, 'store', kind));
     const prefix = `archives/${kind}/`;
-    return this.#bucketKeys().flatMap((key) => (key.startsWith(prefix) ? key.slice(prefix.length) : []));
+    return this.#s3.keys('chaos').flatMap((key) => (key.startsWith(prefix) ? key.slice(prefix.length) : []));
   }
 
   async #report(): Promise<ChaosReport> {

@@ -1,9 +1,11 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
-const ROOT = fileURLToPath(new URL('../../', import.meta.url));
+/** The checkout of this release. */
+export const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 /** How much of a process's log is kept, to tell why it ended. */
 const KEPT_LOG_CHARACTERS = 4_000;
 
@@ -17,6 +19,7 @@ export class Machine {
   /** Where a replica listens; '' for a worker. */
   readonly url: string;
   readonly #environment: Readonly<Record<string, string>>;
+  readonly #checkout: string;
   #child: ChildProcess | null = null;
   #ready: Promise<void> = Promise.resolve();
   #log = '';
@@ -30,11 +33,17 @@ export class Machine {
   constructor(
     name: string,
     role: Role,
-    options: { readonly port: number; readonly environment: Readonly<Record<string, string>> },
+    options: {
+      readonly port: number;
+      readonly environment: Readonly<Record<string, string>>;
+      /** The directory of the release that it runs; this one's when absent. */
+      readonly checkout?: string;
+    },
   ) {
     this.name = name;
     this.role = role;
     this.url = role === 'replica' ? `http://127.0.0.1:${options.port}` : '';
+    this.#checkout = options.checkout ?? ROOT;
     this.#environment = { ...options.environment, PORT: String(options.port) };
   }
 
@@ -49,8 +58,8 @@ export class Machine {
 
   start(): void {
     const file = this.role === 'replica' ? 'src/main.ts' : 'src/worker.ts';
-    const child = spawn(process.execPath, [`${ROOT}${file}`], {
-      cwd: ROOT,
+    const child = spawn(process.execPath, [join(this.#checkout, file)], {
+      cwd: this.#checkout,
       env: { PATH: process.env.PATH, NO_COLOR: '1', ...this.#environment },
       stdio: ['ignore', 'pipe', 'pipe'],
     });

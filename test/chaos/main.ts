@@ -4,11 +4,11 @@ import { startTestServer } from '../support/test-server.ts';
 import { runChaos } from './chaos.ts';
 
 // `npm run chaos -- [--kills N] [--operations N] [--seed S] [--store file|s3] [--pooler none|pgbouncer]
-// [--database-crashes N]`: two replicas and two workers, one of
+// [--beside COMMIT] [--database-crashes N]`: two replicas and two workers, one of
 // which is killed every few seconds while they work. Ends with 1 when anything is found that must not be.
 
 const USAGE =
-  'usage: npm run chaos -- [--kills N] [--operations N] [--seed S] [--store file|s3] [--pooler none|pgbouncer] [--database-crashes N]';
+  'usage: npm run chaos -- [--kills N] [--operations N] [--seed S] [--store file|s3] [--pooler none|pgbouncer] [--beside COMMIT] [--database-crashes N]';
 
 async function main(): Promise<number> {
   const { values } = parseArgs({
@@ -18,6 +18,7 @@ async function main(): Promise<number> {
       seed: { type: 'string', default: String(Date.now() % 2 ** 31) },
       store: { type: 'string', default: 'file' },
       pooler: { type: 'string', default: 'none' },
+      beside: { type: 'string' },
       'database-crashes': { type: 'string', default: '2' },
     },
   });
@@ -52,6 +53,7 @@ async function main(): Promise<number> {
         versions: 40,
         store,
         pooler,
+        beside: values.beside ?? null,
         databaseCrashes: databaseCrashes ?? 0,
         tell: (line) => console.log(line),
       });

@@ -335,7 +335,9 @@ describe('the sweep', () => {
     );
     await query('delete from state_archive_queue.job where id = any($1)', [[known.id, later.id]]);
     await sweepOperations(backend.database, services.queue);
-    expect(await query('select id from state_archive_queue.job')).toEqual([{ id: known.id }]);
+    expect(
+      await query('select id from state_archive_queue.job where id = any($1)', [[known.id, later.id]]),
+    ).toEqual([{ id: known.id }]);
     release();
     await ended(services, caller, known.id);
     expect(await operationOf(backend, caller, known.id)).toMatchObject({ status: 'SUCCEEDED' });

@@ -36,6 +36,8 @@ export interface S3Server {
   object(bucket: string, key: string): Buffer;
   /** How many multipart uploads are neither completed nor aborted. */
   readonly openUploads: number;
+  /** Lets all that is there be older, as if so much time had gone by. */
+  letTimePass(milliseconds: number): void;
   createBucket(name: string, options?: { readonly objectLock?: boolean }): void;
   inject(fault: S3Fault): void;
   /** Ends all faults. */
@@ -85,6 +87,7 @@ interface Answer {
 export async function startS3Server(): Promise<S3Server> {
   const buckets = new Map<string, Bucket>();
   const uploads = new Map<string, MultipartUpload>();
+  let passedMs = 0;
   const faults: { fault: S3Fault; left: number }[] = [];
   const requests: string[] = [];
 
@@ -128,6 +131,8 @@ export async function startS3Server(): Promise<S3Server> {
     response.end(request.method === 'HEAD' ? undefined : body);
   }
 
+  const told = (at: Date) => new Date(at.getTime() - passedMs).toISOString();
+
   function listing(name: string, { objects }: Bucket, query: URLSearchParams): Answer {
     const prefix = query.get('prefix') ?? '';
     if (query.has('uploads')) {
@@ -137,7 +142,7 @@ export async function startS3Server(): Promise<S3Server> {
         `<IsTruncated>false</IsTruncated>${found
           .map(
             ([id, { key, at }]) =>
-              `<Upload><Key>${escaped(key)}</Key><UploadId>${id}</UploadId><Initiated>${at.toISOString()}</Initiated></Upload>`,
+              `<Upload><Key>${escaped(key)}</Key><UploadId>${id}</UploadId><Initiated>${told(at)}</Initiated></Upload>`,
           )
           .join('')}`,
       );
@@ -149,7 +154,7 @@ export async function startS3Server(): Promise<S3Server> {
     const page = keys.slice(0, limit);
     const contents = page.map((key) => {
       const { bytes, at } = objects.get(key) as StoredObject;
-      return `<Contents><Key>${escaped(key)}</Key><Size>${bytes.length}</Size><LastModified>${at.toISOString()}</LastModified></Contents>`;
+      return `<Contents><Key>${escaped(key)}</Key><Size>${bytes.length}</Size><LastModified>${told(at)}</LastModified></Contents>`;
     });
     const isTruncated = keys.length > page.length;
     const next = isTruncated
@@ -228,6 +233,9 @@ export async function startS3Server(): Promise<S3Server> {
     object: (bucket, key) => buckets.get(bucket)?.objects.get(key)?.bytes ?? Buffer.alloc(0),
     get openUploads() {
       return uploads.size;
+    },
+    letTimePass(milliseconds) {
+      passedMs += milliseconds;
     },
     createBucket(name, { objectLock = false } = {}) {
       buckets.set(name, { objects: new Map(), objectLock });
