@@ -100,6 +100,9 @@ export interface ReadOptions {
   redacted?: boolean | undefined;
 }
 
+/** The members of an archive as they come, verified once it was read to its end. */
+export type ArchiveMembers = AsyncGenerator<ArchiveMember, VerifiedArchive, void>;
+
 /**
  * Reads an archive in one pass, holding its metadata and one chunk of a raw state at a time, and yields the
  * members as they come. **What has been yielded is verified only when the generator returns**: the sums stand
@@ -111,7 +114,7 @@ export interface ReadOptions {
 export async function* readArchive(
   source: AsyncIterable<Uint8Array>,
   { limits = DEFAULT_ARCHIVE_LIMITS, trust = TRUST_NOBODY, redacted = false }: ReadOptions = {},
-): AsyncGenerator<ArchiveMember, VerifiedArchive, void> {
+): ArchiveMembers {
   const fileHash = createHash('sha256');
   let sizeBytes = 0n;
   async function* digested(): AsyncGenerator<Uint8Array, void, void> {

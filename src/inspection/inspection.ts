@@ -1,7 +1,7 @@
 import { rmSync } from 'node:fs';
 import { historyDigest } from '../archive/history-digest.ts';
 import type { ArchiveManifest } from '../archive/model.ts';
-import type { ArchiveMember, VerifiedArchive } from '../archive/reader.ts';
+import type { ArchiveMembers, VerifiedArchive } from '../archive/reader.ts';
 import type { WrittenArchive } from '../archive/writer.ts';
 import { present } from '../base/invariant.ts';
 import { readInto } from '../base/read-into.ts';
@@ -54,8 +54,6 @@ export interface RestoreFindings
   readonly warnings: readonly RestoreWarning[];
 }
 
-type Members = AsyncGenerator<ArchiveMember, VerifiedArchive, void>;
-
 /**
  * Verifies an archive that is being written, and checks that every document in it could be restored: nothing leaves that
  * could not come back.
@@ -64,7 +62,7 @@ type Members = AsyncGenerator<ArchiveMember, VerifiedArchive, void>;
  * @throws RefusedDocumentError for a document that no import would take.
  */
 export async function inspectForExport(
-  members: Members,
+  members: ArchiveMembers,
   turns: LargeDocumentTurns,
   progress: SharedProgress,
 ): Promise<WrittenArchive> {
@@ -93,7 +91,7 @@ export async function inspectForExport(
 /** What is to be inspected before a restore. */
 export interface RestoreInspection {
   /** Reads the archive from its beginning. Spans that disagree with the raw states take a second reading. */
-  readonly read: () => Members;
+  readonly read: () => ArchiveMembers;
   /** A path that nobody uses, for what has to be put aside meanwhile. */
   readonly asidePath: string;
   /** Null: no rows are wanted. */

@@ -1,13 +1,11 @@
 import { stat } from 'node:fs/promises';
 import { readArchiveFile } from '../archive/archive-file.ts';
 import { ArchiveError, type ArchiveErrorCode } from '../archive/errors.ts';
-import { type ArchiveMember, readArchive, type VerifiedArchive } from '../archive/reader.ts';
+import { type ArchiveMembers, readArchive } from '../archive/reader.ts';
 import { isErrno } from '../base/errno.ts';
 import { failure, KlError } from './endings.ts';
+import { codeOf, isSystemError } from './private-file.ts';
 import type { Work } from './progress.ts';
-
-/** The members of an archive's file as they come, verified once it was read to its end. */
-export type Members = AsyncGenerator<ArchiveMember, VerifiedArchive, void>;
 
 /** What to do about an archive that is not sound, by code. */
 const ADVICE: Readonly<Record<ArchiveErrorCode, string>> = {
@@ -30,17 +28,27 @@ const ADVICE: Readonly<Record<ArchiveErrorCode, string>> = {
  * @param work is shown how many bytes of the file were read.
  * @throws KlError FILE_UNUSABLE before the first member, where there is no such file.
  */
-export async function* archiveMembers(path: string, signal: AbortSignal, work?: Work): Members {
+export async function* archiveMembers(path: string, signal: AbortSignal, work?: Work): ArchiveMembers {
   const size = await sizeOf(path);
   let done = 0;
   async function* counted(): AsyncGenerator<Uint8Array, void, void> {
-    for await (const chunk of readArchiveFile(path, { signal })) {
+    for await (const chunk of bytesOf(path, signal)) {
       done += chunk.length;
       work?.show({ step: 'reading', bytes: { done, total: size } });
       yield chunk;
     }
   }
   return yield* readArchive(counted());
+}
+
+/** The bytes of a file. @throws KlError FILE_UNUSABLE where it cannot be read. */
+export async function* bytesOf(path: string, signal?: AbortSignal): AsyncGenerator<Uint8Array, void, void> {
+  try {
+    yield* readArchiveFile(path, { signal });
+  } catch (error) {
+    if (signal?.aborted || !isSystemError(error)) throw error;
+    throw failure('FILE_UNUSABLE', `${path} cannot be read (${codeOf(error)}).`, { cause: error });
+  }
 }
 
 /** @throws KlError FILE_UNUSABLE for what is no regular file. */
@@ -50,7 +58,7 @@ export async function sizeOf(path: string): Promise<number> {
     if (found.isFile()) return found.size;
   } catch (error) {
     if (isErrno(error, 'ENOENT')) throw failure('FILE_UNUSABLE', `There is no file ${path}.`);
-    throw failure('FILE_UNUSABLE', `${path} cannot be read.`, { cause: error });
+    throw failure('FILE_UNUSABLE', `${path} cannot be read (${codeOf(error)}).`, { cause: error });
   }
   throw failure('FILE_UNUSABLE', `${path} is no file.`);
 }

@@ -2,7 +2,6 @@ import { createHash } from 'node:crypto';
 import { readdir, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { v5 as uuidv5 } from 'uuid';
-import { readArchiveFile } from '../archive/archive-file.ts';
 import { DEFAULT_ARCHIVE_LIMITS } from '../archive/format.ts';
 import { byTagName } from '../archive/history-digest.ts';
 import type { ArchivedState, ArchivedTag, ArchivedVersion, RawState } from '../archive/model.ts';
@@ -13,6 +12,7 @@ import { stateLabelFault } from '../base/state-label.ts';
 import { utcTimeOf } from '../base/time.ts';
 import { isUuid } from '../base/uuid.ts';
 import { UnsupportedStateDocumentError } from '../terraform/errors.ts';
+import { bytesOf } from './archive-input.ts';
 import { DocumentReader } from './document-reader.ts';
 import { failure, KlError } from './endings.ts';
 
@@ -76,10 +76,11 @@ export async function stateFiles(
         `${path} ${isErrno(error, 'ENOENT') ? 'is not there' : 'cannot be read'}.`,
       );
     });
-    if (!found.isDirectory()) {
+    if (found.isFile()) {
       files.push(path);
       continue;
     }
+    if (!found.isDirectory()) throw failure('FILE_UNUSABLE', `${path} is no file.`);
     for (const entry of await readdir(path, { withFileTypes: true })) {
       const isState = entry.isFile() && STATE_FILE.test(entry.name);
       (isState ? files : others).push(join(path, entry.name));
@@ -172,7 +173,7 @@ async function examine(path: string, facts: FileFacts, reader: DocumentReader): 
   }
   try {
     const { bytes, serial, lineage, terraformVersion } = await reader.read(
-      readArchiveFile(path),
+      contentOf(path, Number(size)),
       Number(size),
     );
     return {
@@ -263,12 +264,27 @@ async function* rawStatesOf(kept: readonly Found[]): AsyncGenerator<RawState, vo
   for (const { path, serial, byteLength, sha256 } of kept) {
     async function* content() {
       const hash = createHash('sha256');
-      for await (const chunk of readArchiveFile(path)) {
+      for await (const chunk of contentOf(path, byteLength)) {
         hash.update(chunk);
         yield chunk;
       }
-      if (hash.digest('hex') !== sha256) throw failure('FILE_UNUSABLE', `${path} was changed meanwhile.`);
+      if (hash.digest('hex') !== sha256) throw changed(path);
     }
     yield { serial, byteLength, content: content() };
   }
+}
+
+/** A file that had this length. @throws KlError FILE_UNUSABLE when it has another by now. */
+async function* contentOf(path: string, byteLength: number): AsyncGenerator<Uint8Array, void, void> {
+  let left = byteLength;
+  for await (const chunk of bytesOf(path)) {
+    left -= chunk.length;
+    if (left < 0) throw changed(path);
+    yield chunk;
+  }
+  if (left > 0) throw changed(path);
+}
+
+function changed(path: string): KlError {
+  return failure('FILE_UNUSABLE', `${path} was changed while it was being read.`);
 }

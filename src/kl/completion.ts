@@ -57,9 +57,18 @@ _${name}() {
   found=("\${(@f)$(${program} __complete "\${(@)words[2,CURRENT]}" 2>/dev/null)}")
   if [[ -n "\${found[1]}" ]]; then compadd -- "\${found[@]}"; else _files; fi
 }
-compdef _${name} ${program}`;
+# Read as a file of the function path, this is the function itself.
+if [[ $funcstack[1] == _${name} ]]; then _${name} "$@"; else compdef _${name} ${program}; fi`;
     case 'fish':
-      return `complete -c ${program} -a '(${program} __complete (commandline -opc)[2..-1] (commandline -ct) 2>/dev/null)'`;
+      return `function __${name}_complete
+  set -l found (${program} __complete (commandline -opc)[2..-1] (commandline -ct) 2>/dev/null)
+  if set -q found[1]
+    printf '%s\\n' $found
+  else
+    __fish_complete_path (commandline -ct)
+  end
+end
+complete -c ${program} -f -a '(__${name}_complete)'`;
     default:
       throw failure('USAGE', `There is no completion for ${JSON.stringify(shell)}: say bash, zsh or fish.`);
   }

@@ -6,22 +6,30 @@ export interface Context {
   readonly terminal: Terminal;
   /** Given when somebody interrupts; its reason is the error to end with. */
   readonly signal: AbortSignal;
+  readonly elsewhere: ScopeOptions;
+}
+
+/** Where in the service, if not where the credential is at home. */
+export interface ScopeOptions {
+  readonly workspace?: string;
+  readonly environment?: string;
+  readonly reason?: string;
 }
 
 /** The options that every command has. */
-export interface CommonOptions {
+export interface CommonOptions extends ScopeOptions {
   readonly format?: 'table' | 'json';
   readonly quiet?: boolean;
 }
 
 /** What the options of a command amount to. */
 export async function contextOf(
-  { format = 'table', quiet = false }: CommonOptions,
+  { format = 'table', quiet = false, ...elsewhere }: CommonOptions,
   signal: AbortSignal,
 ): Promise<Context> {
   // Help is given without it.
   const { Terminal } = await import('./terminal.ts');
-  return { terminal: new Terminal({ format, quiet }), signal };
+  return { terminal: new Terminal({ format, quiet }), signal, elsewhere };
 }
 
 /**

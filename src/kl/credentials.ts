@@ -2,6 +2,7 @@ import { chmod, mkdir, readFile, stat } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { isErrno } from '../base/errno.ts';
+import { sha256Of } from './digests.ts';
 import { failure } from './endings.ts';
 import { writePrivateFile } from './private-file.ts';
 
@@ -61,6 +62,25 @@ function endpointOf(kept: string | null): string {
     throw failure('USAGE', 'KL_ENDPOINT is no address of a service, as http://127.0.0.1:4001/graphql.');
   }
   return url.href;
+}
+
+/** Whose token it is: a JWT is renewed now and then for the same subject, and any other token is one by itself. */
+export function callerOf(token: string): string {
+  const claims = jwtClaims(token);
+  return claims === null ? sha256Of(token) : JSON.stringify([claims.iss, claims.sub]);
+}
+
+/** What a JWT says of itself, unverified: that is for the service to do. Null for what is no JWT. */
+export function jwtClaims(token: string): Readonly<Record<string, unknown>> | null {
+  const parts = token.split('.');
+  try {
+    const claims: unknown = JSON.parse(Buffer.from(parts[1] ?? '', 'base64url').toString());
+    return parts.length === 3 && typeof claims === 'object'
+      ? (claims as Record<string, unknown> | null)
+      : null;
+  } catch {
+    return null;
+  }
 }
 
 /** Keeps a token, for its owner alone. */

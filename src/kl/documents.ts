@@ -126,37 +126,42 @@ const STATE = `
 
 /** By the names of the functions and commands that send them. */
 export const DOCUMENTS = {
-  history: `query ($name: String!) { stateArchive(name: $name) { name ${MANIFEST} } }`,
-  state: `query ($name: String!) { stateArchive(name: $name) { ${STATE} } }`,
-  states: `query ($prefix: String, $after: String) {
-    stateArchives(first: 20, after: $after, filter: { namePrefix: $prefix }) {
+  history: `query ($name: String!, $scope: StateScopeInput) { stateArchive(name: $name, scope: $scope) { name ${MANIFEST} } }`,
+  state: `query ($name: String!, $scope: StateScopeInput) { stateArchive(name: $name, scope: $scope) { ${STATE} } }`,
+  states: `query ($prefix: String, $after: String, $scope: StateScopeInput) {
+    stateArchives(first: 20, after: $after, filter: { namePrefix: $prefix }, scope: $scope) {
       nodes { ${STATE} }
       pageInfo { hasNextPage endCursor }
     }
   }`,
-  operation: `query ($id: ID!) { stateArchiveOperation(id: $id) { ${OPERATION} ${REPORT} } }`,
-  operations: `query ($first: Int!, $filter: StateArchiveOperationFilter) {
-    stateArchiveOperations(first: $first, filter: $filter) { nodes { ${OPERATION} } }
+  operation: `query ($id: ID!, $scope: StateScopeInput) { stateArchiveOperation(id: $id, scope: $scope) { ${OPERATION} ${REPORT} } }`,
+  operations: `query ($first: Int!, $filter: StateArchiveOperationFilter, $scope: StateScopeInput) {
+    stateArchiveOperations(first: $first, filter: $filter, scope: $scope) { nodes { ${OPERATION} } }
   }`,
-  link: 'query ($id: ID!) { stateArchiveOperation(id: $id) { archive { downloadUrl } } }',
-  exportState: `mutation ($name: String!, $key: String!) {
-    exportStateArchive(input: { name: $name, waitSeconds: 1, idempotencyKey: $key }) {
+  link: `query ($id: ID!, $scope: StateScopeInput) {
+    stateArchiveOperation(id: $id, scope: $scope) { archive { downloadUrl } }
+  }`,
+  exportState: `mutation ($name: String!, $key: String!, $scope: StateScopeInput) {
+    exportStateArchive(input: { name: $name, scope: $scope, waitSeconds: 1, idempotencyKey: $key }) {
       operation { ${OPERATION} }
       userErrors { code message }
     }
   }`,
-  stage: `mutation ($byteLength: BigInt!, $sha256: Sha256!, $fileName: String) {
-    stageStateArchiveUpload(input: { byteLength: $byteLength, sha256: $sha256, fileName: $fileName }) {
+  stage: `mutation ($byteLength: BigInt!, $sha256: Sha256!, $fileName: String, $scope: StateScopeInput) {
+    stageStateArchiveUpload(
+      input: { byteLength: $byteLength, sha256: $sha256, fileName: $fileName, scope: $scope }
+    ) {
       upload { id url }
       userErrors { code message }
     }
   }`,
   importArchive: `mutation (
     $uploadId: ID!, $name: String, $onConflict: StateArchiveConflictPolicy!, $confirmName: String,
-    $expectedCurrentSerial: BigInt, $allowSharedLineage: Boolean!, $dryRun: Boolean!, $expectedSha256: Sha256!, $key: String!
+    $expectedCurrentSerial: BigInt, $allowSharedLineage: Boolean!, $dryRun: Boolean!, $expectedSha256: Sha256!, $key: String!,
+    $scope: StateScopeInput
   ) {
     importStateArchive(input: {
-      uploadId: $uploadId, name: $name, onConflict: $onConflict, confirmName: $confirmName,
+      uploadId: $uploadId, name: $name, scope: $scope, onConflict: $onConflict, confirmName: $confirmName,
       expectedCurrentSerial: $expectedCurrentSerial, allowSharedLineage: $allowSharedLineage, dryRun: $dryRun,
       expectedSha256: $expectedSha256, waitSeconds: 1, idempotencyKey: $key
     }) {
@@ -164,11 +169,11 @@ export const DOCUMENTS = {
       userErrors { code message }
     }
   }`,
-  cancel: `mutation ($id: ID!) {
-    cancelStateArchiveOperation(input: { id: $id }) { operation { ${OPERATION} ${REPORT} } userErrors { code message } }
+  cancel: `mutation ($id: ID!, $scope: StateScopeInput) {
+    cancelStateArchiveOperation(input: { id: $id, scope: $scope }) { operation { ${OPERATION} ${REPORT} } userErrors { code message } }
   }`,
-  importSnapshot: `mutation ($file: Upload!, $name: String!, $key: String!) {
-    importStateSnapshot(input: { file: $file, name: $name, idempotencyKey: $key }) {
+  importSnapshot: `mutation ($file: Upload!, $name: String!, $key: String!, $scope: StateScopeInput) {
+    importStateSnapshot(input: { file: $file, name: $name, scope: $scope, idempotencyKey: $key }) {
       stateArchive { name workspaceId environmentId }
       version { id serial createdAt sha256 }
       userErrors { code message }

@@ -1,4 +1,4 @@
-import { createHash, randomUUID } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import { link, open, readFile, rename, rm, stat } from 'node:fs/promises';
 import { ArchiveError } from '../archive/errors.ts';
 import { type VerifiedArchive, verifyArchive } from '../archive/reader.ts';
@@ -6,13 +6,14 @@ import { isErrno } from '../base/errno.ts';
 import { DOCUMENTS, type FileAnswer, type OperationAnswer, type UserError } from './documents.ts';
 import { failure, KlError } from './endings.ts';
 import { findOperation, waitForEnd } from './operations.ts';
-import { codeOf, flushDirectoryOf, writePrivateFile } from './private-file.ts';
+import { codeOf, flushDirectoryOf, isSystemError, writePrivateFile } from './private-file.ts';
 import type { Work } from './progress.ts';
 import { reach, refuseErrors, type Service, unreachable } from './service.ts';
 
 /** What is kept beside a part of a file, so that the next call goes on with it. */
 interface Begun {
   readonly endpoint: string;
+  readonly environment: string | null;
   readonly operationId: string;
   readonly name: string;
 }
@@ -71,7 +72,8 @@ async function begin(service: Service, name: string, path: string, work: Work): 
     refuseErrors(exportStateArchive);
     throw failure('UNKNOWN_ANSWER', 'The service began no export, and says nothing of why.');
   }
-  const begun: Begun = { endpoint: service.endpoint, operationId: operation.id, name };
+  const { endpoint, environment } = service;
+  const begun: Begun = { endpoint, environment, operationId: operation.id, name };
   await writePrivateFile(begunPath(path), `${JSON.stringify(begun)}\n`, { replace: true });
   try {
     return await waitForEnd(service, operation, work);
@@ -91,7 +93,9 @@ async function resumed(
   work: Work,
 ): Promise<OperationAnswer | null> {
   const begun = await readBegun(begunPath(path));
-  if (begun?.endpoint !== service.endpoint || begun.name !== name || historyDigest === null) return null;
+  if (begun === null || historyDigest === null) return null;
+  if (begun.endpoint !== service.endpoint || begun.environment !== service.environment) return null;
+  if (begun.name !== name) return null;
   const found = await findOperation(service, begun.operationId);
   if (found === null || found.status === 'FAILED' || found.status === 'CANCELLED') return null;
   const operation = await waitForEnd(service, found, work);
@@ -192,11 +196,10 @@ async function receive(
     }
   } catch (error) {
     if (error instanceof KlError) throw error;
-    if (error instanceof Error && 'syscall' in error && 'path' in error) {
-      throw failure('WRITE_FAILED', `${partial} cannot be written (${codeOf(error)}).`, { cause: error });
-    }
     if (isErrno(error, 'ENOSPC'))
       throw failure('WRITE_FAILED', `There is no room for ${partial}.`, { cause: error });
+    if (isSystemError(error))
+      throw failure('WRITE_FAILED', `${partial} cannot be written (${codeOf(error)}).`, { cause: error });
     throw unreachable(url, error, signal);
   } finally {
     clearTimeout(timer);
@@ -252,9 +255,4 @@ async function place(partial: string, path: string, replace: boolean): Promise<v
     }
   }
   await flushDirectoryOf(path);
-}
-
-/** The SHA-256 of a text, in hex. */
-export function sha256Of(text: string): string {
-  return createHash('sha256').update(text).digest('hex');
 }

@@ -4,9 +4,10 @@ import { DOCUMENTS, type ImportAnswer, type UserError } from './documents.ts';
 import { failure, KlError } from './endings.ts';
 import { waitForEnd } from './operations.ts';
 import type { Work } from './progress.ts';
-import type { Service } from './service.ts';
+import { isPassing, type Service } from './service.ts';
 import { checkArchive } from './soundness.ts';
-import { sendArchive } from './staged-upload.ts';
+import type { StagedUpload } from './staged-upload.ts';
+import { shellWord } from './texts.ts';
 
 /** What an import is asked to do with its destination. */
 export interface Placement {
@@ -60,14 +61,15 @@ export async function verifyBeforeImport(
 
 /** What is to be imported. */
 export interface Imported {
-  readonly path: string;
   readonly archive: VerifiedArchive;
+  /** The archive's file, which was sent. */
+  readonly upload: StagedUpload;
   readonly placement: Placement;
   readonly dryRun: boolean;
 }
 
 /**
- * Sends an archive, and waits until the service has imported it, or has found out what an import would do.
+ * Has the service import an archive, or find out what an import would do, and waits until it has.
  *
  * @throws KlError with why it was refused, or what it failed with.
  */
@@ -78,17 +80,18 @@ export async function importArchive(
   signal: AbortSignal,
 ): Promise<ImportAnswer> {
   try {
-    work.show({ step: 'sending' });
-    const upload = await sendArchive(service, imported.path, imported.archive, work, signal);
-    const begun = await beginImport(service, imported, upload.id).catch(async (error: unknown) => {
-      // No operation has used it up, and it counts for a day.
-      if (error instanceof KlError && !['INTERRUPTED', 'UNREACHABLE'].includes(error.code))
-        await upload.discard();
-      throw error;
+    const begun = await beginImport(service, imported).catch((error: unknown) => {
+      if (imported.dryRun || !(signal.aborted || isPassing(error))) throw error;
+      imported.upload.leave();
+      const name = imported.placement.name ?? imported.archive.manifest.state.label;
+      const { code, message } = error instanceof KlError ? error : failure('INTERRUPTED', 'Interrupted.');
+      throw new KlError(code, message, {
+        advice: `It is not known whether the import has begun: kl operations ${shellWord(name)}`,
+        cause: error,
+      });
     });
+    if (!imported.dryRun) await imported.upload.use();
     const ended = await waitForEnd(service, begun, work);
-    // A dry run leaves it to be used, and it counts for a day.
-    if (imported.dryRun) await upload.discard();
     if (ended.report === null) throw failure('UNKNOWN_ANSWER', 'The import ended without a report.');
     return ended;
   } catch (error) {
@@ -100,11 +103,11 @@ export async function importArchive(
 
 async function beginImport(
   service: Service,
-  { archive, placement, dryRun }: Imported,
-  uploadId: string,
+  { archive, upload, placement, dryRun }: Imported,
 ): Promise<ImportAnswer> {
   // The key is made once: a repetition after a lost answer is the same request.
-  const variables = { ...placement, uploadId, dryRun, expectedSha256: archive.sha256, key: randomUUID() };
+  const { sha256: expectedSha256 } = archive;
+  const variables = { ...placement, uploadId: upload.id, dryRun, expectedSha256, key: randomUUID() };
   const { importStateArchive } = await service.ask<{
     importStateArchive: {
       readonly operation: ImportAnswer | null;

@@ -53,6 +53,11 @@ export async function refuseExisting(path: string): Promise<void> {
   });
 }
 
+/** Whether it is the operating system that refused. */
+export function isSystemError(error: unknown): error is NodeJS.ErrnoException {
+  return error instanceof Error && 'syscall' in error && 'code' in error;
+}
+
 /** The code of an error of the operating system. */
 export function codeOf(error: unknown): string {
   return error instanceof Error && 'code' in error ? String(error.code) : 'unknown failure';

@@ -42,10 +42,13 @@ export async function run(args: readonly string[]): Promise<Exit> {
 /** What is no error of ours: of an archive, of the operating system, or a bug, which keeps its stack. */
 async function asKlError(error: unknown, signal: AbortSignal): Promise<KlError> {
   if (signal.aborted && signal.reason instanceof KlError) return signal.reason;
-  const { named } = await import('./archive-input.ts');
+  const [{ named }, { isSystemError }] = await Promise.all([
+    import('./archive-input.ts'),
+    import('./private-file.ts'),
+  ]);
   const archive = named('The archive', error);
   if (archive instanceof KlError) return archive;
-  if (error instanceof Error && 'syscall' in error && 'code' in error) {
+  if (isSystemError(error)) {
     return failure('WRITE_FAILED', `The system refused: ${error.message}.`, { cause: error });
   }
   return failure('FAILED', 'This is a fault of the program.', {
@@ -85,11 +88,19 @@ function buildProgram(signal: AbortSignal, call: Call): Command {
         const perform = (await load()) as (context: Context, ...rest: unknown[]) => Promise<Exit>;
         call.exit = await perform(await contextOf(options, signal), options, ...given.slice(0, -2));
       });
+  const serviceLeaf: typeof leaf = (...args) =>
+    leaf(...args)
+      .option(
+        '--workspace <id>',
+        "the workspace to work in, with --environment; the credential's own unless given",
+      )
+      .option('--environment <id>', 'the environment of that workspace')
+      .option('--reason <text>', 'why support works there; it is recorded');
   const examples = (...lines: string[]) =>
     `\nExamples:\n${lines.map((line) => `  ${name} ${line}`).join('\n')}`;
 
   const exporting = group('export', 'take histories home');
-  leaf(
+  serviceLeaf(
     exporting,
     'state',
     "one state's whole history to one verified file",
@@ -106,7 +117,7 @@ function buildProgram(signal: AbortSignal, call: Call): Command {
         'export state prod/network -o - | aws s3 cp - s3://kept/network.klstate',
       ),
     );
-  leaf(
+  serviceLeaf(
     exporting,
     'states',
     'every matching state to a directory; again, only what has changed',
@@ -120,7 +131,7 @@ function buildProgram(signal: AbortSignal, call: Call): Command {
     );
 
   const importing = group('import', 'bring histories back');
-  leaf(
+  serviceLeaf(
     importing,
     'archive',
     'a history from a file, verified here before a byte is sent',
@@ -143,7 +154,7 @@ function buildProgram(signal: AbortSignal, call: Call): Command {
         'import archive network.klstate --overwrite --confirm prod/network --expect-serial 12',
       ),
     );
-  leaf(
+  serviceLeaf(
     importing,
     'archives',
     'every archive of a directory, each under its own name',
@@ -153,7 +164,7 @@ function buildProgram(signal: AbortSignal, call: Call): Command {
     .option('--dry-run', 'say what it would do, and do nothing')
     .option('-y, --yes', 'ask nothing')
     .addHelpText('after', examples('import archives kept --dry-run', 'import archives kept --yes'));
-  leaf(
+  serviceLeaf(
     importing,
     'snapshot',
     'one state file as the next version of a state; no history',
@@ -183,7 +194,7 @@ function buildProgram(signal: AbortSignal, call: Call): Command {
     .option('--events', 'list the audit events, without their payloads')
     .option('--resources', 'list the resource spans')
     .addHelpText('after', examples('archive inspect network.klstate --versions --tags'));
-  leaf(
+  serviceLeaf(
     archive,
     'verify',
     'say whether archives are complete, and whether they could be restored',
@@ -213,7 +224,7 @@ function buildProgram(signal: AbortSignal, call: Call): Command {
         'archive extract network.klstate | terraform state push -',
       ),
     );
-  leaf(
+  serviceLeaf(
     archive,
     'diff',
     'say what differs, by resource, without secrets; ends with 1 when something does',
@@ -252,7 +263,7 @@ function buildProgram(signal: AbortSignal, call: Call): Command {
       ),
     );
 
-  leaf(
+  serviceLeaf(
     program,
     'status',
     'how states stand, one state, or one operation',
@@ -261,7 +272,7 @@ function buildProgram(signal: AbortSignal, call: Call): Command {
     .argument('[name-or-operation]', 'a state, or the id of an operation; every state unless given')
     .option('--watch', 'go on until the operation has ended, or you have')
     .addHelpText('after', examples('status', 'status prod/network', 'status 0198c1d2-… --watch'));
-  leaf(
+  serviceLeaf(
     program,
     'operations',
     'exports and imports, newest first',
@@ -270,7 +281,7 @@ function buildProgram(signal: AbortSignal, call: Call): Command {
     .argument('[pattern]', 'those of one name, or of a prefix that ends in *')
     .option('--limit <number>', 'how many', '20')
     .addHelpText('after', examples('operations', "operations 'prod/*' --limit 100"));
-  leaf(
+  serviceLeaf(
     program,
     'cancel',
     'call an export or an import off',

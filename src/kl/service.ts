@@ -1,8 +1,8 @@
 import { openAsBlob } from 'node:fs';
 import { basename } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Context } from './context.ts';
-import { findCredential } from './credentials.ts';
+import type { Context, ScopeOptions } from './context.ts';
+import { callerOf, findCredential } from './credentials.ts';
 import type { UserError } from './documents.ts';
 import { endingOf, failure, KlError } from './endings.ts';
 
@@ -35,13 +35,30 @@ const LONGEST_PAUSE_MS = 5_000;
 const LOOPBACK = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/;
 
 /** The service with the credential there is. @throws KlError USAGE, NO_CREDENTIAL. */
-export async function connect({ terminal, signal }: Context): Promise<Service> {
+export async function connect({ terminal, signal, elsewhere }: Context): Promise<Service> {
+  const scope = scopeOf(elsewhere);
   const { endpoint, token } = await findCredential();
   const { protocol, hostname } = new URL(endpoint);
   if (protocol === 'http:' && !LOOPBACK.test(hostname)) {
     terminal.warn(`The token and the states go to ${hostname} unencrypted: KL_ENDPOINT begins with http:.`);
   }
-  return new Service(endpoint, token, signal);
+  return new Service(endpoint, token, signal, scope);
+}
+
+/** The schema's StateScopeInput. */
+interface Scope {
+  readonly workspaceId: string;
+  readonly environmentId: string;
+  readonly reason: string | null;
+}
+
+/** @throws KlError USAGE for half a scope. */
+function scopeOf({ workspace, environment, reason }: ScopeOptions): Scope | null {
+  if (workspace !== undefined && environment !== undefined) {
+    return { workspaceId: workspace, environmentId: environment, reason: reason ?? null };
+  }
+  if (workspace === undefined && environment === undefined && reason === undefined) return null;
+  throw failure('USAGE', '--workspace and --environment go together, and --reason goes with them.');
 }
 
 /** Talks to one state archive service with one credential. */
@@ -49,17 +66,29 @@ export class Service {
   readonly endpoint: string;
   readonly #token: string;
   readonly #signal: AbortSignal;
+  readonly #scope: Scope | null;
   #hasAnswered = false;
 
-  constructor(endpoint: string, token: string, signal: AbortSignal) {
+  constructor(endpoint: string, token: string, signal: AbortSignal, scope: Scope | null = null) {
     this.endpoint = endpoint;
+    this.#scope = scope;
     this.#token = token;
     this.#signal = signal;
   }
 
+  /** The public id of the environment that is worked in; null for the credential's own. */
+  get environment(): string | null {
+    return this.#scope?.environmentId ?? null;
+  }
+
+  /** Who works with which service, and where in it: another token of the same subject is the same caller. */
+  get caller(): string {
+    return JSON.stringify([this.endpoint, this.environment, callerOf(this.#token)]);
+  }
+
   /**
    * Runs one GraphQL document, again and again while a service that has answered before is away. A mutation must carry its
-   * idempotency key, so that a repetition does nothing twice.
+   * idempotency key, so that a repetition does nothing twice. The variable `$scope` is this one's to say.
    *
    * @param options `partly`: what could be answered is taken, with nulls in place of what failed alone.
    * @returns the data, unchecked: its shape is what the document asks for.
@@ -72,7 +101,7 @@ export class Service {
     { file, partly = false }: { readonly file?: SentFile; readonly partly?: boolean } = {},
   ): Promise<Data> {
     return this.patiently(async () => {
-      const { status, answer } = await this.#post(document, variables, file);
+      const { status, answer } = await this.#post(document, { ...variables, scope: this.#scope }, file);
       const [problem] = answer.errors ?? [];
       if (problem !== undefined && !(partly && hasAnyData(answer.data))) {
         throw new KlError(problem.extensions?.code ?? 'UNKNOWN_ANSWER', problem.message);
@@ -92,8 +121,7 @@ export class Service {
         return await work();
       } catch (error) {
         if (this.#signal.aborted) throw this.#signal.reason;
-        const isPassing = error instanceof KlError && PASSING.has(error.code);
-        if (!isPassing || !this.#hasAnswered || performance.now() - began > PATIENCE_MS) throw error;
+        if (!isPassing(error) || !this.#hasAnswered || performance.now() - began > PATIENCE_MS) throw error;
         await this.pause(pause);
       }
     }
@@ -157,6 +185,11 @@ function hasAnyData(data: unknown): boolean {
 
 /** What passes by when it is waited for. What a caller has to mend, or another has to release, does not. */
 const PASSING = new Set(['UNREACHABLE', 'UNAVAILABLE', 'NOT_READY', 'REQUEST_TIMEOUT', 'UPLOAD_INTERRUPTED']);
+
+/** Whether an error passes by when the same is tried again. */
+export function isPassing(error: unknown): boolean {
+  return error instanceof KlError && PASSING.has(error.code);
+}
 
 /** A request; that nobody answers becomes UNREACHABLE. */
 export async function reach(url: string, request: RequestInit, signal: AbortSignal): Promise<Response> {

@@ -4,76 +4,128 @@ import { Readable } from 'node:stream';
 import type { VerifiedArchive } from '../archive/reader.ts';
 import { DOCUMENTS, type UserError } from './documents.ts';
 import { failure, KlError } from './endings.ts';
+import { type Announced, KeptUpload } from './kept-upload.ts';
 import type { Work } from './progress.ts';
-import { reach, refuseErrors, type Service } from './service.ts';
+import { isPassing, reach, refuseErrors, type Service } from './service.ts';
 
 /** A connection that takes no byte for this long is given up, and the rest is sent by another. */
 const STALL_MS = 60_000;
 const ANSWER_MS = 30_000;
+/** Whoever has to go is not kept for long. */
+const DELETE_MS = 5_000;
 const PROGRESS_MS = 50;
 const TUS = { 'tus-resumable': '1.0.0' };
 
-/** A file that the service has received whole, to be imported once. */
-export interface StagedUpload {
+/**
+ * A file that the service has received whole, to be looked at any number of times and imported once. Out of scope it is deleted
+ * there, since it would count for a day; unless it was used, or the next call is to go on with it.
+ */
+export interface StagedUpload extends AsyncDisposable {
   readonly id: string;
-  /** Has the service forget it; for a file that no operation came to use. */
-  discard(): Promise<void>;
-}
-
-interface Announced {
-  readonly id: string;
-  /** A secret: whoever has it may send. */
-  readonly url: string;
+  /** An import has it. */
+  use(): Promise<void>;
+  /** Nobody knows whether an import has it: it is left as it is. */
+  leave(): void;
 }
 
 /**
- * Sends an archive's file apart from any request, going on where it stopped whenever it is cut.
+ * Sends an archive's file apart from any request, going on where it stopped whenever it is cut, and where an earlier call
+ * stopped.
  *
- * @throws KlError with what the service refused it for; UNREACHABLE when it stays away.
+ * @throws KlError with what the service refused it for; UNREACHABLE when it stays away; FILE_UNUSABLE when the file is changed
+ *   meanwhile.
  */
 export async function sendArchive(
   service: Service,
   path: string,
-  { sizeBytes, sha256 }: Pick<VerifiedArchive, 'sizeBytes' | 'sha256'>,
+  archive: Pick<VerifiedArchive, 'sizeBytes' | 'sha256'>,
   work: Work,
   signal: AbortSignal,
 ): Promise<StagedUpload> {
+  work.show({ step: 'sending' });
+  const kept = new KeptUpload(service.caller, archive.sha256);
+  const former = await kept.read();
+  if (former !== null) {
+    try {
+      return await sendBy(former, service, path, archive, kept, work, signal);
+    } catch (error) {
+      // It is over: used, or past its time. The file is sent anew.
+      if (!(error instanceof KlError) || error.code !== 'UPLOAD_EXPIRED') throw error;
+    }
+  }
+  const announced = await announce(service, path, archive);
+  await kept.write(announced);
+  return sendBy(announced, service, path, archive, kept, work, signal);
+}
+
+async function announce(
+  service: Service,
+  path: string,
+  { sizeBytes, sha256 }: Pick<VerifiedArchive, 'sizeBytes' | 'sha256'>,
+): Promise<Announced> {
   const { stageStateArchiveUpload } = await service.ask<{
     stageStateArchiveUpload: { readonly upload: Announced | null; readonly userErrors: readonly UserError[] };
   }>(DOCUMENTS.stage, { byteLength: String(sizeBytes), sha256, fileName: basename(path) });
   refuseErrors(stageStateArchiveUpload);
   const { upload } = stageStateArchiveUpload;
-  if (upload === null)
-    throw failure('UNKNOWN_ANSWER', 'The service takes no upload, and says nothing of why.');
-  const discard = async () => {
-    await fetch(upload.url, {
-      method: 'DELETE',
-      headers: TUS,
-      signal: AbortSignal.timeout(ANSWER_MS),
-    }).catch(() => {
-      // It is forgotten after a day in any case.
-    });
+  if (upload !== null) return upload;
+  throw failure('UNKNOWN_ANSWER', 'The service takes no upload, and says nothing of why.');
+}
+
+async function sendBy(
+  { id, url }: Announced,
+  service: Service,
+  path: string,
+  { sizeBytes }: Pick<VerifiedArchive, 'sizeBytes'>,
+  kept: KeptUpload,
+  work: Work,
+  signal: AbortSignal,
+): Promise<StagedUpload> {
+  const size = Number(sizeBytes);
+  let isOpen = true;
+  const upload: StagedUpload = {
+    id,
+    async use() {
+      isOpen = false;
+      await kept.forget();
+    },
+    leave() {
+      isOpen = false;
+    },
+    async [Symbol.asyncDispose]() {
+      if (!isOpen || signal.aborted) return;
+      await fetch(url, { method: 'DELETE', headers: TUS, signal: AbortSignal.timeout(DELETE_MS) }).catch(
+        () => {
+          // It is forgotten after a day in any case.
+        },
+      );
+      await kept.forget();
+    },
   };
   try {
-    const size = Number(sizeBytes);
     for (let offset = -1; offset < size; ) {
       offset = await service.patiently(async () => {
-        const from = await receivedBytes(upload.url, signal);
+        const from = await receivedBytes(url, signal);
         if (from === size) return from;
         try {
-          return await send(upload.url, path, { from, size }, work, signal);
+          return await send(url, path, { from, size }, work, signal);
         } catch (error) {
           // A transfer that moves is not given up, however often it is cut.
-          if (signal.aborted || (await receivedBytes(upload.url, signal)) <= from) throw error;
+          if (signal.aborted || isOwn(error) || (await receivedBytes(url, signal)) <= from) throw error;
           return from;
         }
       });
     }
+    return upload;
   } catch (error) {
-    await discard();
+    if (isPassing(error)) upload.leave();
+    await upload[Symbol.asyncDispose]();
     throw error;
   }
-  return { id: upload.id, discard };
+}
+
+function isOwn(error: unknown): boolean {
+  return error instanceof KlError && error.code === 'FILE_UNUSABLE';
 }
 
 /** How many bytes have arrived so far. */
@@ -98,8 +150,9 @@ async function send(
   const timer = setTimeout(() => stall.abort(new DOMException('stalled', 'TimeoutError')), STALL_MS);
   let done = from;
   let shown = 0;
+  let cut: KlError | null = null;
   async function* rest(): AsyncGenerator<Buffer, void, void> {
-    for await (const chunk of createReadStream(path, { start: from })) {
+    for await (const chunk of createReadStream(path, { start: from, end: size - 1 })) {
       yield chunk as Buffer;
       // Asked for the next, somebody has taken this one.
       timer.refresh();
@@ -107,6 +160,10 @@ async function send(
       if (performance.now() - shown < PROGRESS_MS && done < size) continue;
       shown = performance.now();
       work.show({ step: 'sending', bytes: { done, total: size } });
+    }
+    if (done < size) {
+      cut = failure('FILE_UNUSABLE', `${path} was changed while it was being sent.`);
+      throw cut;
     }
   }
   const request: RequestInit = {
@@ -118,6 +175,8 @@ async function send(
   };
   try {
     return offsetIn(await reach(url, request, signal));
+  } catch (error) {
+    throw cut ?? error;
   } finally {
     clearTimeout(timer);
   }

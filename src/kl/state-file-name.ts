@@ -1,5 +1,5 @@
 import { ARCHIVE_FILE_EXTENSION } from '../archive/format.ts';
-import { sha256Of } from './export-state.ts';
+import { sha256Of } from './digests.ts';
 
 const MAX_SEGMENT_BYTES = 180;
 

@@ -1,4 +1,3 @@
-import { createInterface } from 'node:readline/promises';
 import type { Writable } from 'node:stream';
 import { styleText } from 'node:util';
 import { failure, type KlError } from './endings.ts';
@@ -75,6 +74,7 @@ export class Terminal {
     if (!this.isInteractive) {
       throw failure('USAGE', `Nobody is here to be asked "${question.trim()}": say ${instead}.`);
     }
+    const { createInterface } = await import('node:readline/promises');
     const lines = createInterface({ input: process.stdin, output: process.stderr });
     // In a terminal's line the key is no signal.
     lines.once('SIGINT', () => process.kill(process.pid, 'SIGINT'));

@@ -6,6 +6,8 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { verifyArchive } from '../../src/archive/reader.ts';
+import { writeArchive } from '../../src/archive/writer.ts';
+import { buildHistory } from '../../src/kl/built-history.ts';
 import { kl, klJson } from './support/kl.ts';
 
 const GOLDEN = fileURLToPath(new URL('../archive/golden/v1.klstate', import.meta.url));
@@ -371,6 +373,26 @@ describe('kl archive build', () => {
     });
     expect(tags).toEqual([expect.objectContaining({ tag: 'v=1', serial: 1n })]);
   });
+
+  test.each([
+    ['shorter', (bytes: Buffer) => bytes.subarray(0, -1)],
+    ['longer', (bytes: Buffer) => Buffer.concat([bytes, Buffer.from('\n')])],
+    ['other', (bytes: Buffer) => Buffer.from(bytes.toString().replace('1.', '2.'))],
+  ])(
+    'of a file that is %s when it is written than when it was read is refused, and leaves nothing',
+    async (_what, change) => {
+      const path = at('1.tfstate');
+      await copyFile(join(DOCUMENTS, '001.tfstate'), path);
+      const { signal } = new AbortController();
+      const request = { label: 'x', files: [path], facts: new Map(), tags: [] };
+      const { contents } = await buildHistory(request, signal, () => {});
+      await writeFile(path, change(await readFile(path)));
+      await expect(writeArchive(contents, at('x.klstate'), { signal })).rejects.toMatchObject({
+        code: 'FILE_UNUSABLE',
+      });
+      expect(await readdir(directory)).toEqual(['1.tfstate']);
+    },
+  );
 
   test('refuses files that are not of one history, naming them, and leaves nothing behind', async () => {
     const document = await readFile(join(DOCUMENTS, '001.tfstate'), 'utf8');

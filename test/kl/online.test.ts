@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { copyFile, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -7,18 +7,30 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { sql } from 'kysely';
 import { verifyArchive } from '../../src/archive/reader.ts';
 import { loadSampleHistory } from '../../src/development/sample-history.ts';
+import { createEnvironment } from '../graphql/support/states.ts';
 import { startTestService, type TestService } from '../support/service.ts';
 import { KL, kl, klJson } from './support/kl.ts';
 
 let service: TestService;
+let shared: string;
+let sampleDigest: string;
 let directory: string;
 let env: Record<string, string>;
 
 beforeAll(async () => {
   service = await startTestService();
   await loadSampleHistory(service.database);
+  shared = await mkdtemp(join(tmpdir(), 'kl-online-'));
+  const exported = await klJson<{ historyDigest: string }>(
+    ['export', 'state', 'demo/network', '-o', 'n.klstate'],
+    { env: { KL_ENDPOINT: `${service.url}/graphql`, KL_TOKEN: await service.token() }, cwd: shared },
+  );
+  sampleDigest = exported.historyDigest;
 });
-afterAll(() => service.stop());
+afterAll(async () => {
+  await service.stop();
+  await rm(shared, { recursive: true });
+});
 
 beforeEach(async () => {
   directory = await mkdtemp(join(tmpdir(), 'kl-online-'));
@@ -33,17 +45,15 @@ const call = (...args: string[]) => kl(args, { env, cwd: directory });
 const json = <Result = Record<string, unknown>>(...args: string[]) =>
   klJson<Result>(args, { env, cwd: directory });
 
-/** Exports the sample to `n.klstate`, and gives its digest. */
+/** Puts `n.klstate` there, an export of the sample, and gives its digest. */
 async function exportSample(): Promise<string> {
-  const { historyDigest } = await json<{ historyDigest: string }>(
-    'export',
-    'state',
-    'demo/network',
-    '-o',
-    'n.klstate',
-  );
-  return historyDigest;
+  await copyFile(join(shared, 'n.klstate'), join(directory, 'n.klstate'));
+  return sampleDigest;
 }
+
+/** Imports it under another name. */
+const importSample = (name: string) =>
+  json('import', 'archive', 'n.klstate', '--as', name, '--allow-shared-lineage', '--yes');
 
 describe('kl export state', () => {
   test('says first what there is, and ends with a verified file for its owner alone', async () => {
@@ -110,9 +120,7 @@ describe('kl export state', () => {
 describe('kl export states', () => {
   test('takes every matching state with an index, then only what changed, and goes on after a failure', async () => {
     await exportSample();
-    for (const name of ['prod/a', 'prod/b b', 'other']) {
-      await json('import', 'archive', 'n.klstate', '--as', name, '--allow-shared-lineage', '--yes');
-    }
+    await Promise.all(['prod/a', 'prod/b b', 'other'].map(importSample));
     type Row = { name: string; outcome: string; file: string; error?: { code: string } };
     const first = await json<Row[]>('export', 'states', 'prod/*', '--out', 'kept');
     expect(first.map(({ name, outcome, file }) => [name, outcome, file])).toEqual([
@@ -175,12 +183,14 @@ describe('kl import', () => {
 
   test('refuses what is taken, and says which option is meant', async () => {
     await exportSample();
-    const taken = await call('import', 'archive', 'n.klstate', '--yes');
+    const [taken, other] = await Promise.all([
+      call('import', 'archive', 'n.klstate', '--yes'),
+      call('import', 'archive', 'n.klstate', '--as', 'second', '--yes'),
+    ]);
     expect([taken.exitCode, taken.stdout]).toEqual([3, '']);
     expect(taken.stderr).toContain('STATE_ALREADY_EXISTS');
     expect(taken.stderr).toContain('--as NAME');
-    const shared = await call('import', 'archive', 'n.klstate', '--as', 'second', '--yes');
-    expect([shared.exitCode, shared.stderr]).toEqual([3, expect.stringContaining('--allow-shared-lineage')]);
+    expect([other.exitCode, other.stderr]).toEqual([3, expect.stringContaining('--allow-shared-lineage')]);
   });
 
   test('tells in a dry run what it would do, and does nothing', async () => {
@@ -200,7 +210,7 @@ describe('kl import', () => {
 
   test('overwrites only what is named together with its serial', async () => {
     await exportSample();
-    await json('import', 'archive', 'n.klstate', '--as', 'over', '--allow-shared-lineage', '--yes');
+    await importSample('over');
     const over = (...more: string[]) =>
       call(
         'import',
@@ -212,10 +222,13 @@ describe('kl import', () => {
         '--allow-shared-lineage',
         ...more,
       );
-    expect((await over()).exitCode).toBe(2);
-    const stale = await over('--confirm', 'over', '--expect-serial', '9');
+    const [unsaid, stale, mistyped] = await Promise.all([
+      over(),
+      over('--confirm', 'over', '--expect-serial', '9'),
+      over('--confirm', 'ovre', '--expect-serial', '10'),
+    ]);
+    expect(unsaid.exitCode).toBe(2);
     expect([stale.exitCode, stale.stderr]).toEqual([3, expect.stringContaining('STALE_DESTINATION')]);
-    const mistyped = await over('--confirm', 'ovre', '--expect-serial', '10');
     expect([mistyped.exitCode, mistyped.stderr]).toEqual([
       3,
       expect.stringContaining('CONFIRMATION_MISMATCH'),
@@ -228,15 +241,17 @@ describe('kl import', () => {
     await exportSample();
     const bytes = await readFile(join(directory, 'n.klstate'));
     await writeFile(join(directory, 'cut.klstate'), bytes.subarray(0, bytes.length - 20));
-    const before = await json<unknown[]>('operations', '--limit', '100');
+    const uploads = async () =>
+      (await service.database.pool.query('select from state_archive.upload')).rowCount;
+    const before = await uploads();
     const { exitCode, stderr } = await call('import', 'archive', 'cut.klstate', '--yes');
     expect([exitCode, stderr]).toEqual([5, expect.stringContaining('ARCHIVE_TRUNCATED')]);
-    expect(await json('operations', '--limit', '100')).toHaveLength(before.length);
+    expect(await uploads()).toBe(before);
   });
 
   test('brings a directory of archives back, and leaves what is there already as it is', async () => {
     await exportSample();
-    await json('import', 'archive', 'n.klstate', '--as', 'leave/one', '--allow-shared-lineage', '--yes');
+    await importSample('leave/one');
     await json('export', 'states', 'leave/*', '-o', 'left');
     await json('export', 'states', 'demo/network', '-o', 'left');
     const there = await json<{ outcome: string }[]>('import', 'archives', 'left', '--yes');
@@ -258,24 +273,22 @@ describe('kl import', () => {
     expect(exitCode).toBe(0);
     expect(stderr).toMatch(/^Serial +1\nLineage +1ca0929b-/m);
     expect(stdout).toMatch(/^Serial +1$/m);
-    const refused = await kl(['import', 'snapshot', '-', '--name', 'snap', '--yes'], {
-      env,
-      input: '{"version": 3}',
-    });
+    const [refused, unasked] = await Promise.all([
+      kl(['import', 'snapshot', '-', '--name', 'snap', '--yes'], { env, input: '{"version": 3}' }),
+      kl(['import', 'snapshot', '-', '--name', 'snap'], { env, input: document }),
+    ]);
     expect([refused.exitCode, refused.stderr]).toEqual([
       5,
       expect.stringContaining('UNSUPPORTED_STATE_DOCUMENT'),
     ]);
-    expect((await kl(['import', 'snapshot', '-', '--name', 'snap'], { env, input: document })).exitCode).toBe(
-      2,
-    );
+    expect(unasked.exitCode).toBe(2);
   });
 });
 
 describe('kl archive, with a service', () => {
   test('compares an archive with what the service holds now', async () => {
     await exportSample();
-    await json('import', 'archive', 'n.klstate', '--as', 'ahead', '--allow-shared-lineage', '--yes');
+    await importSample('ahead');
     const same = await call('archive', 'diff', 'n.klstate', 'ahead');
     expect([same.exitCode, same.stdout]).toEqual([0, expect.stringContaining('hold the same history')]);
     const document = await readFile(new URL('../fixtures/terraform-history/009.tfstate', import.meta.url));
@@ -327,9 +340,12 @@ describe('kl status, operations, whoami and login', () => {
   test('keep a token only once the service has accepted it, say where before, and for its owner alone', async () => {
     const { KL_TOKEN: token = '', KL_ENDPOINT: endpoint = '' } = env;
     const home = { KL_ENDPOINT: endpoint, HOME: directory };
-    const refused = await kl(['login'], { env: home, input: 'nonsense\n' });
+    const [refused, unknown] = await Promise.all([
+      kl(['login'], { env: home, input: 'nonsense\n' }),
+      kl(['whoami'], { env: home }),
+    ]);
     expect([refused.exitCode, refused.stderr]).toEqual([4, expect.stringContaining('UNAUTHENTICATED')]);
-    expect((await kl(['whoami'], { env: home })).exitCode).toBe(4);
+    expect(unknown.exitCode).toBe(4);
 
     const path = join(directory, '.config/kilolock-state-archive/credentials.json');
     const kept = await kl(['login'], { env: home, input: `${token}\n` });
@@ -345,31 +361,67 @@ describe('kl status, operations, whoami and login', () => {
   });
 });
 
+describe('in another workspace and environment', () => {
+  test('support looks, takes a history home and brings it, with its reason on record', async () => {
+    await createEnvironment(service.database, 'ws_kl', 'env_kl');
+    const KL_TOKEN = await service.token({
+      subject: 'support@test',
+      scopes: ['state.read', 'state.export', 'state.import', 'state.support'],
+    });
+    const there = ['--workspace', 'ws_kl', '--environment', 'env_kl'];
+    const support = (...args: string[]) =>
+      kl([...args, ...there], { env: { ...env, KL_TOKEN }, cwd: directory });
+    const why = ['--reason', 'ticket 7'];
+    await exportSample();
+    const unsaid = await support('status');
+    expect(unsaid.exitCode).not.toBe(0);
+    const imported = await support('import', 'archive', 'n.klstate', '--yes', ...why);
+    expect([imported.exitCode, imported.stdout]).toEqual([0, expect.stringMatching(/^Digest equal +yes/m)]);
+    const [listed, exported] = await Promise.all([
+      support('status', ...why),
+      support('export', 'state', 'demo/network', '-o', 'there.klstate', ...why),
+    ]);
+    expect([listed.exitCode, listed.stdout]).toEqual([0, expect.stringContaining('demo/network')]);
+    expect([exported.exitCode, exported.stderr]).toEqual([0, expect.stringContaining('To check it later')]);
+    const { rows } = await service.database.pool.query(
+      "select distinct support_reason as reason from state_archive.operation where actor = 'support@test'",
+    );
+    expect(rows).toEqual([{ reason: 'ticket 7' }]);
+  });
+});
+
 describe('an exit code says what to do:', () => {
   test('2 for a command line that cannot be used, with what may have been meant', async () => {
-    const unknown = await call('exprot', 'state', 'x');
+    const [unknown, ...others] = await Promise.all([
+      call('exprot', 'state', 'x'),
+      kl(['status']),
+      call('export', 'state', 'x', '--if-changed', 'y'),
+      call('status', '--workspace', 'ws_1'),
+    ]);
     expect([unknown.exitCode, unknown.stderr]).toEqual([2, expect.stringContaining('Did you mean export?')]);
-    expect((await kl(['status'])).exitCode).toBe(2);
-    expect((await call('export', 'state', 'x', '--if-changed', 'y')).exitCode).toBe(2);
+    expect(others.map(({ exitCode }) => exitCode)).toEqual([2, 2, 2]);
   });
 
   test('3 for what is refused, 4 for a credential that may not', async () => {
-    expect((await call('export', 'state', 'no-such-state')).exitCode).toBe(3);
     const KL_TOKEN = await service.token({ scopes: ['state.read'] });
-    const denied = await kl(['export', 'state', 'demo/network', '-o', 'x'], {
-      env: { ...env, KL_TOKEN },
-      cwd: directory,
-    });
+    const [missing, denied, ...others] = await Promise.all([
+      call('export', 'state', 'no-such-state'),
+      kl(['export', 'state', 'demo/network', '-o', 'x'], { env: { ...env, KL_TOKEN }, cwd: directory }),
+      kl(['status'], { env: { ...env, KL_TOKEN: 'nonsense' } }),
+      kl(['status'], { env: { KL_ENDPOINT: `${service.url}/graphql` } }),
+    ]);
+    expect(missing.exitCode).toBe(3);
     expect([denied.exitCode, denied.stderr]).toEqual([4, expect.stringContaining('FORBIDDEN')]);
-    expect((await kl(['status'], { env: { ...env, KL_TOKEN: 'nonsense' } })).exitCode).toBe(4);
-    expect((await kl(['status'], { env: { KL_ENDPOINT: `${service.url}/graphql` } })).exitCode).toBe(4);
+    expect(others.map(({ exitCode }) => exitCode)).toEqual([4, 4]);
     expect(await readdir(directory)).toEqual([]);
   });
 
   test('6 where nobody answers, 1 where something else does', async () => {
-    const away = await kl(['status'], { env: { ...env, KL_ENDPOINT: 'http://127.0.0.1:1/graphql' } });
+    const [away, elsewhere] = await Promise.all([
+      kl(['status'], { env: { ...env, KL_ENDPOINT: 'http://127.0.0.1:1/graphql' } }),
+      kl(['status'], { env: { ...env, KL_ENDPOINT: `${service.url}/livez` } }),
+    ]);
     expect([away.exitCode, away.stderr]).toEqual([6, expect.stringContaining('UNREACHABLE')]);
-    const elsewhere = await kl(['status'], { env: { ...env, KL_ENDPOINT: `${service.url}/livez` } });
     expect(elsewhere.exitCode).toBe(1);
   });
 

@@ -1,11 +1,12 @@
 import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { mkdir, mkdtemp, readdir, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { KL } from './support/kl.ts';
+import { atTerminal, KL } from './support/kl.ts';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const GOLDEN = `${ROOT}test/archive/golden/v1.klstate`;
@@ -64,7 +65,7 @@ describe('the file that npm pack makes', () => {
   });
 });
 
-test('kl completes commands, options and choices for bash, zsh and fish', async () => {
+test('kl completes commands, options and choices', async () => {
   const complete = async (...words: string[]) =>
     (await call(KL, '__complete', ...words)).stdout.split('\n').slice(0, -1);
   expect(await complete('ar')).toEqual(['archive']);
@@ -73,11 +74,42 @@ test('kl completes commands, options and choices for bash, zsh and fish', async 
   expect(await complete('status', '--format', '')).toEqual(['table', 'json']);
   // Where a file stands, the shell offers files.
   expect(await complete('archive', 'verify', '')).toEqual([]);
-  for (const shell of ['bash', 'zsh', 'fish']) {
-    expect((await call(KL, 'completion', shell)).stdout).toContain('kl __complete');
-  }
-  const script = `source <(${KL} completion bash); COMP_WORDS=(kl archive ver); COMP_CWORD=2; PATH=${ROOT}bin:$PATH; _kl_complete; echo "\${COMPREPLY[@]}"`;
-  expect((await run('bash', ['-c', script])).stdout).toBe('verify\n');
+});
+
+describe('in a shell that it completes in', () => {
+  const { PATH } = process.env;
+  const env = { PATH: `${ROOT}bin:${PATH}`, HOME: '/nonexistent', TERM: 'dumb', PS1: '> ' };
+  const has = (shell: string) => (PATH ?? '').split(':').some((each) => existsSync(join(each, shell)));
+  const testIn = (shell: string) => (has(shell) ? test : test.skip);
+
+  beforeAll(() => writeFile(join(directory, 'n.klstate'), ''));
+
+  test('bash offers commands', async () => {
+    const script =
+      'source <(kl completion bash); COMP_WORDS=(kl archive ver); COMP_CWORD=2; _kl_complete; echo "$COMPREPLY"';
+    expect((await run('bash', ['-c', script], { env })).stdout).toBe('verify\n');
+  });
+
+  testIn('fish')('fish offers commands and choices without files, and files where one stands', async () => {
+    const lines = ['kl archive ver', 'kl status --format ', 'kl archive verify n'];
+    const script = `kl completion fish | source; ${lines.map((line) => `complete -C "${line}"`).join('; echo; ')}`;
+    const { stdout } = await run('fish', ['--no-config', '-c', script], { env, cwd: directory });
+    expect(stdout).toBe('verify\n\njson\ntable\n\nn.klstate\n');
+  });
+
+  testIn('zsh').each([
+    ['sourced', 'compinit -u -D; source <(kl completion zsh)'],
+    ['of the function path', 'kl completion zsh > _kl; fpath=($PWD $fpath); compinit -u -D'],
+  ])('zsh offers commands, and files where one stands, by a script that is %s', async (_how, load) => {
+    const { shown, type, end } = atTerminal('zsh', ['-f', '-i'], { env, cwd: directory });
+    type(`autoload -Uz compinit; ${load}; echo rea""dy\r`);
+    await shown('ready\r');
+    type('kl archive ver\t');
+    await shown('kl archive verify ');
+    type('n\t');
+    await shown('n.klstate');
+    end();
+  });
 });
 
 test.each([

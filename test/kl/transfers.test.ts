@@ -1,16 +1,18 @@
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import type { IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from '@jest/globals';
+import { dirname, join } from 'node:path';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { verifyArchive } from '../../src/archive/reader.ts';
 import { cleanUp, startMain, temporaryDirectory } from '../e2e/support/processes.ts';
+import { createTestDatabase } from '../support/database.ts';
+import { multipartForm } from '../support/multipart-form.ts';
 import { startTestService, type TestService } from '../support/service.ts';
-import { kl, klJson, startKl } from './support/kl.ts';
+import { klAtTerminal, startKl } from './support/kl.ts';
 import { type HarmfulProxy, startProxy } from './support/proxy.ts';
 
 /** Where a download is stopped: behind it is the better part of the file. */
@@ -62,7 +64,13 @@ const holdDownload = (from = proxy) =>
   });
 const export_ = (name: string) =>
   startKl(['export', 'state', name, '-o', 'x.klstate'], { env, cwd: directory });
-const operationsOf = (name: string) => klJson<unknown[]>(['operations', name], { env });
+async function operationsOf(name: string): Promise<unknown[]> {
+  const { rows } = await service.database.pool.query(
+    'select kind, status from state_archive.operation where state_label = $1',
+    [name],
+  );
+  return rows;
+}
 
 /** Posts a version that holds random bytes: its archive is as large. */
 async function postLargeState(
@@ -77,12 +85,14 @@ async function postLargeState(
     outputs: { large: { value: randomBytes(bytes).toString('base64'), type: 'string' } },
     resources: [],
   };
-  await writeFile(at('large.tfstate'), JSON.stringify(document));
-  await klJson(['import', 'snapshot', 'large.tfstate', '--name', name, '--yes'], {
-    env: into,
-    cwd: directory,
+  const query = `mutation ($name: String!, $file: Upload!) {
+    importStateSnapshot(input: { name: $name, file: $file }) { userErrors { code } } }`;
+  const answer = await fetch(into.KL_ENDPOINT ?? '', {
+    method: 'POST',
+    headers: { authorization: `Bearer ${into.KL_TOKEN}`, 'apollo-require-preflight': 'true' },
+    body: multipartForm(query, { name }, { bytes: JSON.stringify(document), name: 'large.tfstate' }),
   });
-  await rm(at('large.tfstate'));
+  expect(await answer.json()).toEqual({ data: { importStateSnapshot: { userErrors: [] } } });
 }
 
 test('a download that is cut goes on where it stopped, by itself, as often as it is cut', async () => {
@@ -136,33 +146,130 @@ test('a download that is not what the service made is refused, and nothing of it
   expect(await readdir(directory)).toEqual(['x.klstate']);
 });
 
-test('an upload that is cut goes on where it stopped, and ends in one import', async () => {
+describe('an upload', () => {
   // What the service has received it keeps in pieces of this length.
   const piece = 8 * 1024 * 1024;
-  await postLargeState('sent', { bytes: piece + 4 * PART });
-  expect((await export_('sent').ended).exitCode).toBe(0);
-  const before = proxy.requests.length;
-  proxy.interfere({
-    matches: ({ method }) => method === 'PATCH',
-    after: piece + 2 * PART,
-    how: 'cut',
-    ofRequest: true,
-    hasArrived: async () => {
-      const { rows } = await service.database.pool.query(
-        'select max(received_bytes) as most from state_archive.upload',
-      );
-      return Number(rows[0].most) >= piece;
-    },
+  let large: Buffer;
+
+  const isSending = ({ method }: IncomingMessage) => method === 'PATCH';
+  const pieceIsKept = async () => {
+    const { rows } = await service.database.pool.query(
+      'select max(received_bytes) as most from state_archive.upload where operation_id is null',
+    );
+    return Number(rows[0].most) >= piece;
+  };
+  const uploads = async () =>
+    (await service.database.pool.query('select from state_archive.upload')).rowCount;
+  const import_ = (name: string, ...more: string[]) =>
+    startKl(['import', 'archive', 'x.klstate', '--as', name, '--allow-shared-lineage', '--yes', ...more], {
+      env,
+      cwd: directory,
+    });
+  const offsetsSince = (before: number) =>
+    proxy.requests.slice(before).flatMap(({ offset }) => (offset === undefined ? [] : [Number(offset)]));
+  const statesOfUploads = async () => {
+    const kept = at('.local/state/kilolock-state-archive/uploads');
+    return (await readdir(kept).catch(() => [])).map((name) => join(kept, name));
+  };
+
+  beforeAll(async () => {
+    directory = await mkdtemp(join(tmpdir(), 'kl-transfers-'));
+    env = { KL_ENDPOINT: `${proxy.url}/graphql`, KL_TOKEN: await service.token(), HOME: directory };
+    await postLargeState('sent', { bytes: piece + 4 * PART });
+    expect((await export_('sent').ended).exitCode).toBe(0);
+    large = await readFile(at('x.klstate'));
+    await rm(directory, { recursive: true });
   });
-  const args = ['import', 'archive', 'x.klstate', '--as', 'received', '--allow-shared-lineage', '--yes'];
-  const { exitCode, stdout } = await kl(args, { env, cwd: directory });
-  expect([exitCode, stdout]).toEqual([0, expect.stringMatching(/^Digest equal +yes/m)]);
-  const [first, second, ...more] = proxy.requests
-    .slice(before)
-    .flatMap(({ offset }) => (offset === undefined ? [] : [Number(offset)]));
-  expect([first, more]).toEqual([0, []]);
-  expect(second).toBeGreaterThanOrEqual(piece);
-  expect(await operationsOf('received')).toHaveLength(1);
+  beforeEach(() => writeFile(at('x.klstate'), large));
+
+  test('that is cut goes on where it stopped, and ends in one import', async () => {
+    const before = proxy.requests.length;
+    proxy.interfere({
+      matches: isSending,
+      after: piece + 2 * PART,
+      how: 'cut',
+      ofRequest: true,
+      hasArrived: pieceIsKept,
+    });
+    const { exitCode, stdout } = await import_('received').ended;
+    expect([exitCode, stdout]).toEqual([0, expect.stringMatching(/^Digest equal +yes/m)]);
+    const [first, second, ...more] = offsetsSince(before);
+    expect([first, more]).toEqual([0, []]);
+    expect(second).toBeGreaterThanOrEqual(piece);
+    expect(await operationsOf('received')).toEqual([{ kind: 'IMPORT', status: 'SUCCEEDED' }]);
+    expect(await statesOfUploads()).toEqual([]);
+  });
+
+  test.each(['SIGINT', 'SIGKILL'] as const)(
+    'whose sender is ended by %s goes on with the next call, from what is kept for the owner alone',
+    async (signal) => {
+      const name = `after-${signal.toLowerCase()}`;
+      const before = proxy.requests.length;
+      const held = new Promise<void>((onDone) => {
+        proxy.interfere({
+          matches: isSending,
+          after: piece + 2 * PART,
+          how: 'hold',
+          ofRequest: true,
+          hasArrived: pieceIsKept,
+          onDone,
+        });
+      });
+      const first = import_(name);
+      await held;
+      first.child.kill(signal);
+      expect((await first.ended).exitCode).toBe(signal === 'SIGINT' ? 130 : null);
+      const [kept = '', ...others] = await statesOfUploads();
+      expect([others, (await stat(kept)).mode & 0o777, (await stat(dirname(kept))).mode & 0o777]).toEqual([
+        [],
+        0o600,
+        0o700,
+      ]);
+      expect(await uploads()).toBe(1);
+
+      const { exitCode, stdout } = await import_(name).ended;
+      expect([exitCode, stdout]).toEqual([0, expect.stringMatching(/^Digest equal +yes/m)]);
+      const [, second, ...more] = offsetsSince(before);
+      expect(second).toBeGreaterThanOrEqual(piece);
+      expect([more, await operationsOf(name)]).toEqual([[], [{ kind: 'IMPORT', status: 'SUCCEEDED' }]]);
+      expect(await statesOfUploads()).toEqual([]);
+    },
+  );
+
+  test('that is over when the next call comes is begun anew', async () => {
+    const held = new Promise<void>((onDone) => {
+      proxy.interfere({ matches: isSending, after: PART, how: 'hold', ofRequest: true, onDone });
+    });
+    const first = import_('anew');
+    await held;
+    first.child.kill('SIGINT');
+    await first.ended;
+    await service.database.pool.query('update state_archive.upload set expires_at = now()');
+    const before = proxy.requests.length;
+    expect((await import_('anew').ended).exitCode).toBe(0);
+    expect(offsetsSince(before)).toEqual([0]);
+    expect(await statesOfUploads()).toEqual([]);
+  });
+
+  test('is sent once for a preview and the import that follows, and deleted when nothing follows', async () => {
+    const args = ['import', 'archive', 'x.klstate', '--as', 'asked', '--allow-shared-lineage'];
+    let before = proxy.requests.length;
+    const declined = klAtTerminal(args, { env, cwd: directory });
+    await declined.shown('Import it? [y/N]');
+    declined.type('n\r');
+    expect((await declined.ended).exitCode).toBe(3);
+    expect([offsetsSince(before), await statesOfUploads()]).toEqual([[0], []]);
+    before = proxy.requests.length;
+    const accepted = klAtTerminal(args, { env, cwd: directory });
+    await accepted.shown('Import it? [y/N]');
+    accepted.type('y\r');
+    expect((await accepted.ended).exitCode).toBe(0);
+    expect([offsetsSince(before), await statesOfUploads()]).toEqual([[0], []]);
+    const waiting = await service.database.pool.query(
+      'select from state_archive.upload where expires_at > now() and operation_id is null',
+    );
+    expect(waiting.rowCount).toBe(0);
+  });
 });
 
 test('a request whose answer is lost is sent again, and nothing is done twice', async () => {
@@ -205,7 +312,14 @@ test('a service that is restarted in the middle of a download is waited for', as
   const own = await startProxy();
   const port = await freePort();
   const DATA_DIR = await temporaryDirectory();
-  const settings = { DATA_DIR, PORT: String(port), PUBLIC_URL: own.url };
+  const { connectionString, drop } = await createTestDatabase();
+  const settings = {
+    DATA_DIR,
+    DATABASE_URL: connectionString,
+    AUTH_DEV_KEY: 'true',
+    PORT: String(port),
+    PUBLIC_URL: own.url,
+  };
   own.target = `http://127.0.0.1:${port}`;
   try {
     const first = await startMain(settings);
@@ -228,6 +342,7 @@ test('a service that is restarted in the middle of a download is waited for', as
   } finally {
     await own.close();
     await cleanUp();
+    await drop();
   }
 });
 

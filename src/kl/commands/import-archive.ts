@@ -6,6 +6,7 @@ import { EXIT, type Exit, failure } from '../endings.ts';
 import { importArchive, type Placement, verifyBeforeImport } from '../import-archive.ts';
 import { Progress } from '../progress.ts';
 import { connect, type Service } from '../service.ts';
+import { sendArchive } from '../staged-upload.ts';
 import { findState } from '../states.ts';
 import { pairs } from '../tables.ts';
 import type { Terminal } from '../terminal.ts';
@@ -33,9 +34,10 @@ export async function importOneArchive(context: Context, options: Options, path:
   const name = options.as ?? archive.manifest.state.label;
   const service = await connect(context);
   const placement = await placementOf(service, options, name);
+  await using upload = await sendArchive(service, path, archive, work, signal);
   const isAsked = !dryRun && !yes && !(options.overwrite && options.confirm !== undefined);
   if (dryRun || isAsked) {
-    const preview = await importArchive(service, { path, archive, placement, dryRun: true }, work, signal);
+    const preview = await importArchive(service, { archive, upload, placement, dryRun: true }, work, signal);
     if (dryRun) {
       progress[Symbol.dispose]();
       terminal.result(resultOf(preview, archive), () => planText(path, preview));
@@ -47,10 +49,11 @@ export async function importOneArchive(context: Context, options: Options, path:
     process.stderr.write(`${planText(path, preview)}\n\n`);
     await ask(context, options, name, preview);
   }
+  progress[Symbol.dispose]();
   using importing = await Progress.on(terminal);
   const operation = await importArchive(
     service,
-    { path, archive, placement, dryRun: false },
+    { archive, upload, placement, dryRun: false },
     importing.begin(name),
     signal,
   );

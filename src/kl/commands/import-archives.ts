@@ -8,6 +8,7 @@ import { importArchive, PLAIN_PLACEMENT, verifyBeforeImport } from '../import-ar
 import { Progress } from '../progress.ts';
 import { connect } from '../service.ts';
 import { exitOf, forEachOf } from '../several.ts';
+import { sendArchive } from '../staged-upload.ts';
 import { findState } from '../states.ts';
 import { table } from '../tables.ts';
 import { counted, visible } from '../texts.ts';
@@ -50,9 +51,10 @@ export async function importArchives(context: Context, options: Options, directo
       const brought = { name: manifest.state.label, versionCount: counts.versions, historyDigest };
       const there = await findState(service, brought.name);
       if (there?.manifest?.historyDigest === historyDigest) return { ...brought, outcome: 'ALREADY_THERE' };
+      await using upload = await sendArchive(service, path, archive, work, signal);
       const { report } = await importArchive(
         service,
-        { path, archive, placement: PLAIN_PLACEMENT, dryRun },
+        { archive, upload, placement: PLAIN_PLACEMENT, dryRun },
         work,
         signal,
       );

@@ -1,6 +1,6 @@
 import { on } from 'node:events';
 import type { CommonOptions, Context } from '../context.ts';
-import { credentialsPath, findCredential, findEndpoint, keepToken } from '../credentials.ts';
+import { credentialsPath, findCredential, findEndpoint, jwtClaims, keepToken } from '../credentials.ts';
 import { DOCUMENTS } from '../documents.ts';
 import { EXIT, type Exit, failure } from '../endings.ts';
 import { Service } from '../service.ts';
@@ -105,14 +105,8 @@ interface Claims {
 
 /** What a JWT says of itself. The service is the one to verify it. */
 function claimsOf(token: string): { readonly claims: Claims } | Record<string, never> {
-  const payload = token.split('.')[1];
-  if (token.split('.').length !== 3 || payload === undefined) return {};
-  let said: Record<string, unknown>;
-  try {
-    said = JSON.parse(Buffer.from(payload, 'base64url').toString()) as Record<string, unknown>;
-  } catch {
-    return {};
-  }
+  const said = jwtClaims(token);
+  if (said === null) return {};
   const textOf = (value: unknown) => (typeof value === 'string' ? visible(value) : null);
   const wordsOf = (value: unknown) =>
     (typeof value === 'string' ? value.split(' ') : Array.isArray(value) ? value.map(String) : [])

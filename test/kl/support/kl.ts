@@ -31,9 +31,10 @@ const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 /** The program, as a person calls it. */
 export const KL = `${ROOT}bin/kl`;
 
-/** What `kl` is given of the environment: nothing of who runs the tests. */
+/** What `kl` is given of the environment: nothing of who runs the tests, and what it compiled in another call. */
 function environmentOf(env: CallOptions['env'] = {}): Record<string, string> {
-  return { PATH: process.env.PATH ?? '', HOME: '/nonexistent', ...env };
+  const XDG_CACHE_HOME = `${ROOT}node_modules/.cache`;
+  return { PATH: process.env.PATH ?? '', HOME: '/nonexistent', XDG_CACHE_HOME, ...env };
 }
 
 /** Starts `kl` with pipes for its streams. */
@@ -83,17 +84,28 @@ export interface AtTerminal {
   /** Resolves once the screen has shown this. */
   shown(text: string | RegExp): Promise<void>;
   type(text: string): void;
+  /** Ends it as it stands. */
+  end(): void;
 }
 
-/** Runs `kl` at a terminal of 100 columns. */
+/** Runs `kl` at a terminal. */
 export function klAtTerminal(args: readonly string[], { env, cwd }: CallOptions = {}): AtTerminal {
+  return atTerminal(KL, args, { env: environmentOf(env), cwd });
+}
+
+/** Runs a program at a terminal of 100 columns. */
+export function atTerminal(
+  program: string,
+  args: readonly string[],
+  { env, cwd = process.cwd() }: { readonly env: Record<string, string>; readonly cwd?: string | undefined },
+): AtTerminal {
   const { spawn: spawnAtTerminal } = createRequire(import.meta.url)('@lydell/node-pty') as typeof pty;
-  const terminal = spawnAtTerminal(KL, [...args], {
-    name: 'xterm-256color',
+  const terminal = spawnAtTerminal(program, [...args], {
+    name: env.TERM ?? 'xterm-256color',
     cols: 100,
     rows: 40,
-    cwd: cwd ?? process.cwd(),
-    env: environmentOf(env),
+    cwd,
+    env,
   });
   let screen = '';
   const watchers = new Set<() => void>();
@@ -113,5 +125,5 @@ export function klAtTerminal(args: readonly string[], { env, cwd }: CallOptions 
       look();
       void ended.then(() => reject(new Error(`kl ended without ${text}: ${screen}`)));
     });
-  return { ended, shown, type: (text) => terminal.write(text) };
+  return { ended, shown, type: (text) => terminal.write(text), end: () => terminal.kill() };
 }

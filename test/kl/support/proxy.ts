@@ -19,7 +19,7 @@ export interface Interference {
   /** After so many bytes of the body the connection is cut, or with `hold` nothing more comes. */
   readonly after: number;
   readonly how: 'cut' | 'hold' | 'flip';
-  /** Of the request instead of its answer; it can only be cut. */
+  /** Of the request instead of its answer; it can be cut or held. */
   readonly ofRequest?: true;
   /**
    * Nothing more passes, and the connection stays, until this says that what has passed arrived where it was going: how much of it
@@ -87,12 +87,12 @@ export async function startProxy(): Promise<HarmfulProxy> {
   };
 }
 
-/** Passes the beginning of a request on, and cuts both connections then. */
-async function cutRequest(
+/** Passes the beginning of a request on, and cuts both connections then, or lets nothing more pass. */
+async function stopRequest(
   incoming: IncomingMessage,
   passed: ClientRequest,
   outgoing: ServerResponse,
-  { after, hasArrived = () => true, onDone }: Interference,
+  { after, how, hasArrived = () => true, onDone }: Interference,
 ): Promise<void> {
   let passedBytes = 0;
   for await (const chunk of incoming) {
@@ -100,9 +100,10 @@ async function cutRequest(
     if (!passed.write(chunk)) await once(passed, 'drain');
     if (passedBytes < after) continue;
     await until(hasArrived);
+    onDone?.();
+    if (how === 'hold') await once(outgoing, 'close');
     passed.destroy();
     outgoing.destroy();
-    onDone?.();
     return;
   }
   passed.end();
@@ -150,6 +151,6 @@ function forward(
   passed.on('error', () => outgoing.destroy());
   // A client that goes away meanwhile is what a test may be about.
   if (interference?.ofRequest)
-    cutRequest(incoming, passed, outgoing, interference).catch(() => passed.destroy());
+    stopRequest(incoming, passed, outgoing, interference).catch(() => passed.destroy());
   else incoming.pipe(passed);
 }
