@@ -4,6 +4,7 @@ import type { AddressInfo, Socket } from 'node:net';
 import Fastify, { type FastifyReply, type FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
 import type { Principal } from '../auth/principal.ts';
+import { DISK_FULL, isDiskFull } from '../base/errno.ts';
 import { describeError } from '../base/error-log.ts';
 import { present } from '../base/invariant.ts';
 import { DatabaseUnavailableError } from '../database/errors.ts';
@@ -209,6 +210,7 @@ function answerError(error: unknown, request: FastifyRequest, reply: FastifyRepl
     request.scope.logger.warn({ error: describeError(error) }, 'the database is unavailable');
   if (error instanceof StoreUnavailableError)
     request.scope.logger.warn({ error: describeError(error) }, 'the archive store is unavailable');
+  if (isDiskFull(error)) request.scope.logger.warn({ error: describeError(error) }, 'the disk is full');
   if (refusal === null) request.scope.logger.error({ error: describeError(error) }, 'request failed');
   const answer = refusal ?? new HttpError(500, 'INTERNAL', INTERNAL_ERROR_MESSAGE);
   dropFileHeaders(reply);
@@ -227,6 +229,7 @@ function asRefusal(error: unknown): HttpError | null {
     return new HttpError(503, 'UNAVAILABLE', error.message, { 'retry-after': '5' });
   if (error instanceof StoreUnavailableError)
     return new HttpError(503, 'UNAVAILABLE', error.message, { 'retry-after': '5' });
+  if (isDiskFull(error)) return new HttpError(503, 'UNAVAILABLE', DISK_FULL, { 'retry-after': '60' });
   if (!(error instanceof Error) || !('code' in error)) return null;
   // Apollo's adapter makes a URL with the Host header.
   if (error.code === 'ERR_INVALID_URL')

@@ -2,6 +2,7 @@ import { EventEmitter } from 'node:events';
 import { hostname } from 'node:os';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Logger } from 'pino';
+import { DISK_FULL, isDiskFull } from '../base/errno.ts';
 import { describeError } from '../base/error-log.ts';
 import { CommitUndecidedError } from '../database/commit.ts';
 import type { KilolockDatabase } from '../database/connection.ts';
@@ -352,6 +353,7 @@ function outageOf(error: unknown): string | null {
   }
   if (error instanceof DatabaseUnavailableError || error instanceof StoreUnavailableError)
     return error.message;
+  if (isDiskFull(error)) return DISK_FULL;
   // Of a store that is another machine's disk, that one has it.
   if (error instanceof ObjectMissingError) return 'The file that was received is not in the store.';
   return null;

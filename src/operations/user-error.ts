@@ -1,4 +1,5 @@
 import { ArchiveError, type ArchiveErrorCode } from '../archive/errors.ts';
+import { DISK_FULL, isDiskFull } from '../base/errno.ts';
 import { DatabaseUnavailableError, isConnectionLost } from '../database/errors.ts';
 import { StateEmptyError } from '../history/export-source.ts';
 import { HistoryInconsistentError } from '../history/inconsistent.ts';
@@ -71,10 +72,11 @@ export function toUserError(error: unknown): UserError | null {
   if (error instanceof DatabaseUnavailableError && !isConnectionLost(error)) {
     return { code: 'OPERATION_INTERRUPTED', message: `${error.message} Nothing was written.`, path: null };
   }
-  if (error instanceof StoreUnavailableError) {
+  if (error instanceof StoreUnavailableError || isDiskFull(error)) {
+    const what = error instanceof StoreUnavailableError ? error.message : DISK_FULL;
     return {
       code: 'OPERATION_INTERRUPTED',
-      message: `${error.message} Nothing was written; ask again.`,
+      message: `${what} Nothing was written; ask again.`,
       path: null,
     };
   }
