@@ -120,7 +120,7 @@ export async function measure(
     report: null,
     versions: 1,
     rawBytes: 1n,
-    retentionSeconds: 3600,
+    kept: { retentionSeconds: 3600, retainUntil: null, legalHold: false },
     replacedOperationId: null,
   };
   let [caller, id] = [await someone(), ''];
@@ -143,7 +143,7 @@ export async function measure(
     ['success', (on) => markSucceeded(on.for('record'), { id, attempt: 1 }, success).catch(() => {})],
     ['sweep: whom nobody takes up', (on) => giveUpAbandoned(on.for('housekeeping'))],
     ['sweep: what is not queued', (on) => findUnqueued(on.for('housekeeping'))],
-    ['housekeeping: whose time is past', (on) => expireArchives(on.for('housekeeping'))],
+    ['housekeeping: whose time is past', (on) => expireArchives(on.for('housekeeping'), 1_000)],
     ['the operations of an environment', (on) => searchOperations(on.for('read'), caller, everything, page)],
     [
       'those that failed',

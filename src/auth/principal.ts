@@ -4,6 +4,7 @@ export const SCOPES = [
   'state.export',
   'state.import',
   'state.overwrite',
+  'state.retain',
   'state.raw.read',
   'state.support',
 ] as const;

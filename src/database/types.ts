@@ -281,7 +281,12 @@ export interface OperationTable {
   created_at: WithDefault<TimestampColumn>;
   started_at: Nullable<TimestampColumn>;
   finished_at: Nullable<TimestampColumn>;
+  /** Infinity for an archive that is held. */
   expires_at: Nullable<TimestampColumn>;
+  /** Until when the archive is kept at the least; null: for as long as any. */
+  retain_until: Nullable<TimestampColumn>;
+  /** The import that the export is a part of, of the history which that one replaces. */
+  part_of: Nullable<string>;
   /** Until when the process of an earlier release that runs it may be believed alive; null for all others. */
   lease_until: Nullable<TimestampColumn>;
   archive_sha256: Nullable<BytesColumn>;

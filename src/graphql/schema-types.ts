@@ -48,8 +48,15 @@ export type CancelStateArchiveOperationPayload = {
 export type ExportStateArchiveInput = {
   /** Repeating a request with its key returns the same operation; another request with that key is refused. */
   readonly idempotencyKey?: InputMaybe<Scalars['String']['input']>;
+  /** Put the archive under a legal hold, which keeps it until that is lifted. Requires the scope `state.retain`. */
+  readonly legalHold: Scalars['Boolean']['input'];
   /** The state's label. */
   readonly name: Scalars['String']['input'];
+  /**
+   * Keep the archive until then at the least, from one day to ten years from now: nobody can shorten that, nor remove the
+   * archive before. Requires the scope `state.retain`.
+   */
+  readonly retainUntil?: InputMaybe<Scalars['DateTime']['input']>;
   /** The workspace and environment to look in; defaults to the caller's own. */
   readonly scope?: InputMaybe<StateScopeInput>;
   /** How long to wait for the operation to end before answering, from 0 to 25 seconds. */
@@ -148,6 +155,11 @@ export type Mutation = {
    */
   readonly importStateSnapshot: Maybe<ImportStateSnapshotPayload>;
   /**
+   * Puts the archive of an export under a legal hold, which keeps it for as long as nobody lifts it, or lifts that. Who did is on
+   * record.
+   */
+  readonly setStateArchiveLegalHold: Maybe<SetStateArchiveLegalHoldPayload>;
+  /**
    * Waits for an archive that is sent apart from the request, in parts and with resumption, as tus 1.0 has it. When it is
    * whole, `importStateArchive` takes it by its id. The file's length and digest are bound to it.
    */
@@ -172,6 +184,11 @@ export type MutationImportStateArchiveArgs = {
 
 export type MutationImportStateSnapshotArgs = {
   input: ImportStateSnapshotInput;
+};
+
+
+export type MutationSetStateArchiveLegalHoldArgs = {
+  input: SetStateArchiveLegalHoldInput;
 };
 
 
@@ -234,6 +251,24 @@ export type QueryStateArchivesArgs = {
   filter: InputMaybe<StateArchiveFilter>;
   first?: Scalars['Int']['input'];
   scope: InputMaybe<StateScopeInput>;
+};
+
+/** Which archive a legal hold is to keep, or to keep no longer. */
+export type SetStateArchiveLegalHoldInput = {
+  /** The id of the operation that exported it. */
+  readonly id: Scalars['ID']['input'];
+  /** Whether it is to be held. An archive that is not held any more is kept for as long as any other, and until `retainUntil`. */
+  readonly legalHold: Scalars['Boolean']['input'];
+  /** The environment of the operation; your credential's own if absent. */
+  readonly scope?: InputMaybe<StateScopeInput>;
+};
+
+/** The result of putting an archive under a legal hold, or of lifting that. */
+export type SetStateArchiveLegalHoldPayload = {
+  /** The operation as it is now; null when there is none, or none you may see. */
+  readonly operation: Maybe<StateArchiveOperation>;
+  /** Problems for the caller to fix; empty when there are none. */
+  readonly userErrors: ReadonlyArray<StateArchiveUserError>;
 };
 
 /** A file that is to be sent, to be restored from. */
@@ -367,6 +402,8 @@ export type StateArchiveErrorCode =
   | 'ARCHIVE_ENCRYPTED'
   /** The archive's parts contradict each other. */
   | 'ARCHIVE_INCONSISTENT'
+  /** There is no archive of the operation to be held: it is no export that succeeded, or the archive's time is past. */
+  | 'ARCHIVE_NOT_KEPT'
   /** Values were taken out of the archive for a hand-over: it is not the history any more. */
   | 'ARCHIVE_REDACTED'
   /** The file, or a part of the archive in it, is larger than is accepted. */
@@ -399,6 +436,8 @@ export type StateArchiveErrorCode =
   | 'OPERATION_NOT_FOUND'
   /** The state would exceed the workspace's resource quota, or a limit on archives kept, or on uploads waiting, is reached. */
   | 'QUOTA_EXCEEDED'
+  /** The archive store cannot keep an archive from being removed. */
+  | 'RETENTION_UNSUPPORTED'
   /** The archive's attestation is about another archive, or was changed, or its signature is wrong. */
   | 'SIGNATURE_INVALID'
   /** The service imports only what a key it trusts has signed, and none of them has signed the archive. */
@@ -437,6 +476,10 @@ export type StateArchiveFile = {
   readonly fileName: Scalars['String']['output'];
   /** The digest of the history it holds. */
   readonly historyDigest: Scalars['Sha256']['output'];
+  /** Whether a legal hold keeps the archive, for as long as nobody lifts it. False for an import. */
+  readonly legalHold: Scalars['Boolean']['output'];
+  /** Until when the archive is kept at the least, as its export asked; nobody can remove it before. */
+  readonly retainUntil: Maybe<Scalars['DateTime']['output']>;
   /** The digest of the file. */
   readonly sha256: Scalars['Sha256']['output'];
   /** The size of the file. */
@@ -544,7 +587,7 @@ export type StateArchiveOperation = {
   readonly createdAt: Scalars['DateTime']['output'];
   /** Why it failed. */
   readonly error: Maybe<StateArchiveUserError>;
-  /** When the archive stops being available; null for an import. */
+  /** When the archive stops being available; null for an import, and while a legal hold keeps the archive. */
   readonly expiresAt: Maybe<Scalars['DateTime']['output']>;
   /** When it ended. */
   readonly finishedAt: Maybe<Scalars['DateTime']['output']>;
@@ -963,16 +1006,18 @@ export type ResolversTypes = {
   DateTime: ResolverTypeWrapper<Scalars['DateTime']['output']>;
   ExportStateArchiveInput: ExportStateArchiveInput;
   String: ResolverTypeWrapper<Scalars['String']['output']>;
+  Boolean: ResolverTypeWrapper<Scalars['Boolean']['output']>;
   Int: ResolverTypeWrapper<Scalars['Int']['output']>;
   ExportStateArchivePayload: ResolverTypeWrapper<Omit<ExportStateArchivePayload, 'operation'> & { operation?: Maybe<ResolversTypes['StateArchiveOperation']> }>;
   ImportStateArchiveInput: ImportStateArchiveInput;
-  Boolean: ResolverTypeWrapper<Scalars['Boolean']['output']>;
   ImportStateArchivePayload: ResolverTypeWrapper<Omit<ImportStateArchivePayload, 'operation'> & { operation?: Maybe<ResolversTypes['StateArchiveOperation']> }>;
   ImportStateSnapshotInput: ImportStateSnapshotInput;
   ImportStateSnapshotPayload: ResolverTypeWrapper<Omit<ImportStateSnapshotPayload, 'stateArchive' | 'version'> & { stateArchive?: Maybe<ResolversTypes['StateArchive']>, version?: Maybe<ResolversTypes['StateArchiveVersion']> }>;
   Mutation: ResolverTypeWrapper<Record<PropertyKey, never>>;
   PageInfo: ResolverTypeWrapper<PageInfo>;
   Query: ResolverTypeWrapper<Record<PropertyKey, never>>;
+  SetStateArchiveLegalHoldInput: SetStateArchiveLegalHoldInput;
+  SetStateArchiveLegalHoldPayload: ResolverTypeWrapper<Omit<SetStateArchiveLegalHoldPayload, 'operation'> & { operation?: Maybe<ResolversTypes['StateArchiveOperation']> }>;
   Sha256: ResolverTypeWrapper<Scalars['Sha256']['output']>;
   StageStateArchiveUploadInput: StageStateArchiveUploadInput;
   StageStateArchiveUploadPayload: ResolverTypeWrapper<StageStateArchiveUploadPayload>;
@@ -1023,16 +1068,18 @@ export type ResolversParentTypes = {
   DateTime: Scalars['DateTime']['output'];
   ExportStateArchiveInput: ExportStateArchiveInput;
   String: Scalars['String']['output'];
+  Boolean: Scalars['Boolean']['output'];
   Int: Scalars['Int']['output'];
   ExportStateArchivePayload: Omit<ExportStateArchivePayload, 'operation'> & { operation?: Maybe<ResolversParentTypes['StateArchiveOperation']> };
   ImportStateArchiveInput: ImportStateArchiveInput;
-  Boolean: Scalars['Boolean']['output'];
   ImportStateArchivePayload: Omit<ImportStateArchivePayload, 'operation'> & { operation?: Maybe<ResolversParentTypes['StateArchiveOperation']> };
   ImportStateSnapshotInput: ImportStateSnapshotInput;
   ImportStateSnapshotPayload: Omit<ImportStateSnapshotPayload, 'stateArchive' | 'version'> & { stateArchive?: Maybe<ResolversParentTypes['StateArchive']>, version?: Maybe<ResolversParentTypes['StateArchiveVersion']> };
   Mutation: Record<PropertyKey, never>;
   PageInfo: PageInfo;
   Query: Record<PropertyKey, never>;
+  SetStateArchiveLegalHoldInput: SetStateArchiveLegalHoldInput;
+  SetStateArchiveLegalHoldPayload: Omit<SetStateArchiveLegalHoldPayload, 'operation'> & { operation?: Maybe<ResolversParentTypes['StateArchiveOperation']> };
   Sha256: Scalars['Sha256']['output'];
   StageStateArchiveUploadInput: StageStateArchiveUploadInput;
   StageStateArchiveUploadPayload: StageStateArchiveUploadPayload;
@@ -1101,6 +1148,7 @@ export type MutationResolvers<ContextType = GraphqlContext, ParentType extends R
   exportStateArchive?: Resolver<Maybe<ResolversTypes['ExportStateArchivePayload']>, ParentType, ContextType, RequireFields<MutationExportStateArchiveArgs, 'input'>>;
   importStateArchive?: Resolver<Maybe<ResolversTypes['ImportStateArchivePayload']>, ParentType, ContextType, RequireFields<MutationImportStateArchiveArgs, 'input'>>;
   importStateSnapshot?: Resolver<Maybe<ResolversTypes['ImportStateSnapshotPayload']>, ParentType, ContextType, RequireFields<MutationImportStateSnapshotArgs, 'input'>>;
+  setStateArchiveLegalHold?: Resolver<Maybe<ResolversTypes['SetStateArchiveLegalHoldPayload']>, ParentType, ContextType, RequireFields<MutationSetStateArchiveLegalHoldArgs, 'input'>>;
   stageStateArchiveUpload?: Resolver<Maybe<ResolversTypes['StageStateArchiveUploadPayload']>, ParentType, ContextType, RequireFields<MutationStageStateArchiveUploadArgs, 'input'>>;
 };
 
@@ -1116,6 +1164,11 @@ export type QueryResolvers<ContextType = GraphqlContext, ParentType extends Reso
   stateArchiveOperation?: Resolver<Maybe<ResolversTypes['StateArchiveOperation']>, ParentType, ContextType, RequireFields<QueryStateArchiveOperationArgs, 'id'>>;
   stateArchiveOperations?: Resolver<Maybe<ResolversTypes['StateArchiveOperationConnection']>, ParentType, ContextType, RequireFields<QueryStateArchiveOperationsArgs, 'first'>>;
   stateArchives?: Resolver<Maybe<ResolversTypes['StateArchiveConnection']>, ParentType, ContextType, RequireFields<QueryStateArchivesArgs, 'first'>>;
+};
+
+export type SetStateArchiveLegalHoldPayloadResolvers<ContextType = GraphqlContext, ParentType extends ResolversParentTypes['SetStateArchiveLegalHoldPayload'] = ResolversParentTypes['SetStateArchiveLegalHoldPayload']> = {
+  operation?: Resolver<Maybe<ResolversTypes['StateArchiveOperation']>, ParentType, ContextType>;
+  userErrors?: Resolver<ReadonlyArray<ResolversTypes['StateArchiveUserError']>, ParentType, ContextType>;
 };
 
 export interface Sha256ScalarConfig extends GraphQLScalarTypeConfig<ResolversTypes['Sha256'], any> {
@@ -1172,6 +1225,8 @@ export type StateArchiveFileResolvers<ContextType = GraphqlContext, ParentType e
   downloadUrl?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
   fileName?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   historyDigest?: Resolver<ResolversTypes['Sha256'], ParentType, ContextType>;
+  legalHold?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
+  retainUntil?: Resolver<Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
   sha256?: Resolver<ResolversTypes['Sha256'], ParentType, ContextType>;
   sizeBytes?: Resolver<ResolversTypes['BigInt'], ParentType, ContextType>;
 };
@@ -1361,6 +1416,7 @@ export type Resolvers<ContextType = GraphqlContext> = {
   Mutation?: MutationResolvers<ContextType>;
   PageInfo?: PageInfoResolvers<ContextType>;
   Query?: QueryResolvers<ContextType>;
+  SetStateArchiveLegalHoldPayload?: SetStateArchiveLegalHoldPayloadResolvers<ContextType>;
   Sha256?: GraphQLScalarType;
   StageStateArchiveUploadPayload?: StageStateArchiveUploadPayloadResolvers<ContextType>;
   State?: StateResolvers<ContextType>;

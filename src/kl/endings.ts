@@ -67,6 +67,8 @@ export const SERVICE_ENDINGS: Readonly<Record<string, Ending>> = {
     'UPLOAD_INCOMPLETE',
     'OPERATION_NOT_FOUND',
     'OPERATION_NOT_CANCELLABLE',
+    'ARCHIVE_NOT_KEPT',
+    'RETENTION_UNSUPPORTED',
   ]),
   ...endings(EXIT.credentials, false, ['FORBIDDEN', 'UNAUTHENTICATED']),
   ...endings(EXIT.badArchive, false, [

@@ -5,6 +5,7 @@ import type { Database } from '../database/types.ts';
 import type { Caller } from '../history/states.ts';
 import type { ObjectRange } from '../store/object-store.ts';
 import { operationIdOf } from './archive-keys.ts';
+import { removeArchive } from './archive-retention.ts';
 import { selectorOf } from './current-caller.ts';
 import type { AccessEnd } from './download-accesses.ts';
 import { isStillPermitted } from './link-permission.ts';
@@ -134,7 +135,13 @@ export async function removeExpiredArchives({
       await question(database.for('housekeeping')).catch((error) => failures.set(database, error));
     }
   };
-  await ask(expireArchives);
+  await ask(async (db) => {
+    for (;;) {
+      const keys = await expireArchives(db, PAGE);
+      for (const key of keys) await removeArchive(store, key);
+      if (keys.length === 0) return;
+    }
+  });
   for await (const page of pagesOf(store.archives.list(), PAGE)) {
     const unknown = new Map(page.map((object) => [object.key, object]));
     await ask(async (db) => {
@@ -144,7 +151,7 @@ export async function removeExpiredArchives({
         const record = known.get(operationIdOf(key));
         if (record === undefined) continue;
         unknown.delete(key);
-        if (!record.mayKeep(key)) await store.archives.remove(key);
+        if (!record.mayKeep(key)) await removeArchive(store, key);
       }
     });
     for (const { key, ageMs } of unknown.values()) {

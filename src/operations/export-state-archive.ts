@@ -16,6 +16,13 @@ import { RefusedDocumentError } from '../inspection/errors.ts';
 import type { Destination } from '../restore/destination.ts';
 import { archiveKeyOf } from './archive-keys.ts';
 import { takeRoom } from './archive-quota.ts';
+import {
+  isKeptLonger,
+  keepArchive,
+  refuseUnkeepable,
+  removeArchive,
+  USUAL_RETENTION,
+} from './archive-retention.ts';
 import { currentCaller, withdrawn } from './current-caller.ts';
 import { insertOperation } from './operation-admission.ts';
 import {
@@ -23,31 +30,42 @@ import {
   type AttemptEnd,
   type ClaimedOperation,
   markSucceeded,
+  type Retention,
 } from './operation-lifecycle.ts';
+import type { OperationOrder } from './operation-request.ts';
 import type { JobContext, OperationWork } from './operation-worker.ts';
 import { type ArchiveServices, auditDetails, type CallerRequest, TOOL } from './services.ts';
 import { admitOperation, type OperationOptions, startOperation } from './start-operation.ts';
 import { insertStateEvent, stateUnlocked } from './state-events.ts';
 import { stateNotFound } from './user-error.ts';
 
+/** What to export with. */
+export interface ExportOptions extends OperationOptions, Retention {}
+
 /**
  * Starts an export of the state the caller knows by `label`, or finds the one the idempotency key stands for.
  *
  * @returns the operation's id.
  * @throws RequestRefusedError when the state is not visible to the caller, or the options cannot be used.
+ * @throws NotPermittedError when the caller may not have archives kept for longer than usual.
  */
 export async function exportStateArchive(
   services: ArchiveServices,
   request: CallerRequest,
   label: string,
-  options: OperationOptions,
+  options: ExportOptions,
 ): Promise<string> {
   const db = request.caller.database.for('read');
   if (!may(request.caller, 'state.export')) throw stateNotFound();
   const state = (await findStatesByLabel(db, request.caller, [label])).get(label);
   if (state === undefined) throw stateNotFound();
-  const admission = await admitOperation(services, request, 'EXPORT', options, { stateId: state.id });
+  const wish = wishOf(options);
+  const admission = await admitOperation(services, request, 'EXPORT', options, {
+    stateId: state.id,
+    ...wish,
+  });
   if (!admission.isNew) return admission.operationId;
+  await refuseUnkeepable(services, request.caller, options);
   return startOperation(
     services,
     request,
@@ -60,27 +78,41 @@ export async function exportStateArchive(
       archiveSha256: null,
       requestId: request.requestId,
       idempotency: admission.idempotency,
-      order: { kind: 'EXPORT' },
+      order: { kind: 'EXPORT', ...wish },
     },
     options,
   );
 }
 
+/** What is said of the keeping of an archive, where it is not the usual one. */
+function wishOf({ retainUntil, legalHold }: Retention) {
+  return { ...(retainUntil !== null && { retainUntil }), ...(legalHold && { legalHold: true as const }) };
+}
+
+/** What an export is to do. */
+type ExportOrder = Extract<OperationOrder, { kind: 'EXPORT' }>;
+
 /** The work of an export that was asked for. */
 export function exportWork(
   services: ArchiveServices,
   operation: ClaimedOperation,
+  order: ExportOrder,
   database: KilolockDatabase,
 ): OperationWork {
+  const retention = { retainUntil: order.retainUntil ?? null, legalHold: order.legalHold ?? false };
   return {
     async job(context) {
       const request = await currentCaller(services, operation, database);
       if (!may(request.caller, 'state.export'))
         throw withdrawn('Your credential does not permit exports any more.');
+      if (isKeptLonger(retention) && !may(request.caller, 'state.retain'))
+        throw withdrawn('Your credential does not permit archives to be kept for longer any more.');
       const stateId = present(operation.stateId, 'an export is of a state');
       const exported = await writeStateArchive(services, request, stateId, context);
       await takeRoom(request.caller, services, context.attempt, exported.written.sizeBytes);
-      await recordExport(services, request, context.attempt, exported);
+      // As late as can be: what is locked nobody can remove, should it not count in the end.
+      await keepArchive(services, archiveKeyOf(operation.id, operation.attempt), retention);
+      await recordExport(services, request, context.attempt, exported, retention);
     },
     onEnd: (attempt, end) => removeUncounted(services, attempt, end),
   };
@@ -95,7 +127,7 @@ export async function exportReplacedState(
   request: CallerRequest,
   stateId: string,
   { label, name }: Destination,
-  whole: Pick<JobContext, 'signal'>,
+  whole: Pick<JobContext, 'attempt' | 'signal'>,
 ): Promise<{ readonly operationId: string; readonly historyDigest: string }> {
   const { database } = request.caller;
   const operation = {
@@ -108,6 +140,7 @@ export async function exportReplacedState(
     requestId: request.requestId,
     idempotency: null,
     order: null,
+    partOf: whole.attempt.id,
   } as const;
   await insertOperation(database.for('record'), request.caller, operation);
   let historyDigest = '';
@@ -115,7 +148,7 @@ export async function exportReplacedState(
     job: async (context) => {
       const exported = await writeStateArchive(services, request, stateId, context);
       historyDigest = exported.written.historyDigest;
-      await recordExport(services, request, context.attempt, exported);
+      await recordExport(services, request, context.attempt, exported, USUAL_RETENTION);
     },
     onEnd: (attempt, end) => removeUncounted(services, attempt, end),
   };
@@ -130,7 +163,7 @@ async function removeUncounted(
   end: AttemptEnd,
 ): Promise<void> {
   if (end === 'succeeded' || end === 'undecided') return;
-  await store.archives.remove(archiveKeyOf(id, attempt));
+  await removeArchive(store, archiveKeyOf(id, attempt));
 }
 
 /** An archive that was written, and the history in it. */
@@ -193,6 +226,7 @@ async function recordExport(
   request: CallerRequest,
   attempt: Attempt,
   { state, versions, tags, written }: ExportedState,
+  retention: Retention,
 ): Promise<void> {
   const { database, namespace, principal } = request.caller;
   await stateUnlocked(database.for('record'), state.id);
@@ -214,6 +248,8 @@ async function recordExport(
         tags: tags.length,
         current_serial: String(state.currentSerial),
         label: state.label,
+        ...(retention.retainUntil !== null && { retain_until: retention.retainUntil }),
+        ...(retention.legalHold && { legal_hold: 'true' }),
         ...auditDetails(request),
       },
     });
@@ -229,7 +265,7 @@ async function recordExport(
       report: null,
       versions: versions.length,
       rawBytes: written.rawBytes,
-      retentionSeconds,
+      kept: { retentionSeconds, ...retention },
       replacedOperationId: null,
     });
   });

@@ -316,7 +316,7 @@ async function runImport(
     report: plan.report,
     versions: archive.counts.versions,
     rawBytes: archive.rawBytes,
-    retentionSeconds: null,
+    kept: null,
     replacedOperationId: null,
   };
   if (dryRun) return markSucceeded(database.for('record'), attempt, success);

@@ -174,6 +174,31 @@ export async function beat(db: Kysely<Database>, heartbeats: readonly Heartbeat[
   return rows.map(({ id }) => id);
 }
 
+/** What an archive is kept by beyond the usual time. */
+export interface Retention {
+  /** Until when at the least; null: for the usual time. */
+  readonly retainUntil: string | null;
+  /** Whether a legal hold keeps it, for as long as nobody lifts that. */
+  readonly legalHold: boolean;
+}
+
+/** How long an archive is kept. */
+export interface Keeping extends Retention {
+  /** The usual time. */
+  readonly retentionSeconds: number;
+}
+
+/** When the time of an archive is past. What is held is kept without end. */
+function expiryOf(
+  { retentionSeconds, legalHold }: Pick<Keeping, 'retentionSeconds' | 'legalHold'>,
+  finishedAt: RawBuilder<string>,
+  retainUntil: RawBuilder<string>,
+): RawBuilder<string> {
+  return legalHold
+    ? sql`'infinity'::timestamptz`
+    : sql`greatest(${finishedAt} + make_interval(secs => ${retentionSeconds}), ${retainUntil})`;
+}
+
 /** What came of an operation that succeeded. */
 export interface Success {
   readonly stateId: string | null;
@@ -182,7 +207,7 @@ export interface Success {
   readonly versions: number;
   readonly rawBytes: bigint;
   /** How long the archive is kept; null for an archive that is not kept. */
-  readonly retentionSeconds: number | null;
+  readonly kept: Keeping | null;
   /** The export that was taken of the history an import replaced. */
   readonly replacedOperationId: string | null;
 }
@@ -203,7 +228,7 @@ export class AttemptLostError extends Error {
  * @throws AttemptLostError when the attempt is over.
  */
 export async function markSucceeded(db: Kysely<Database>, attempt: Attempt, success: Success): Promise<void> {
-  const { archive, report } = success;
+  const { archive, report, kept } = success;
   const result = await db
     .updateTable('state_archive.operation')
     .set({
@@ -221,10 +246,8 @@ export async function markSucceeded(db: Kysely<Database>, attempt: Attempt, succ
       archive_object_key: archive.objectKey,
       report: report === null ? null : writeReport(report),
       replaced_operation_id: success.replacedOperationId,
-      expires_at:
-        success.retentionSeconds === null
-          ? null
-          : sql<string>`clock_timestamp() + make_interval(secs => ${success.retentionSeconds})`,
+      expires_at: kept && expiryOf(kept, now, sql`${kept.retainUntil}::timestamptz`),
+      retain_until: kept?.retainUntil ?? null,
     })
     .where('id', '=', attempt.id)
     .where('status', '=', 'RUNNING')
@@ -423,16 +446,53 @@ export async function readStatus(db: Kysely<Database>, id: string): Promise<Oper
   return row?.status ?? null;
 }
 
-/** Marks the exports whose archive is past its time. */
-export async function expireArchives(db: Kysely<Database>): Promise<void> {
-  await db
+/**
+ * Has the archive of an export be under a legal hold or not, unless its time is past.
+ *
+ * @returns false when there is no archive any more.
+ */
+export async function markHeld(
+  db: Kysely<Database>,
+  id: string,
+  legalHold: boolean,
+  retentionSeconds: number,
+): Promise<boolean> {
+  const { numUpdatedRows } = await db
     .updateTable('state_archive.operation')
-    .set({ status: 'EXPIRED' })
+    .set({ expires_at: expiryOf({ retentionSeconds, legalHold }, sql`finished_at`, sql`retain_until`) })
+    .where('id', '=', id)
     .where('kind', '=', 'EXPORT')
     .where('status', '=', 'SUCCEEDED')
-    // No index answers what may change from row to row, as clock_timestamp does.
-    .where('expires_at', '<=', sql<string>`statement_timestamp()`)
-    .execute();
+    .where('expires_at', '>', now)
+    .executeTakeFirst();
+  return numUpdatedRows === 1n;
+}
+
+/**
+ * Marks exports whose archive is past its time, a bounded number. The export of a history that was to be replaced is past it
+ * when the import it was a part of is over, and did not replace anything by it: that one failed, or was begun anew.
+ *
+ * @returns the keys of their archives.
+ */
+export async function expireArchives(db: Kysely<Database>, limit: number): Promise<string[]> {
+  const { rows } = await sql<{ key: string | null }>`
+    update state_archive.operation set status = 'EXPIRED'
+    where id = any(
+      array(
+        select id from state_archive.operation
+        -- No index answers what may change from row to row, as clock_timestamp does.
+        where kind = 'EXPORT' and status = 'SUCCEEDED' and expires_at <= statement_timestamp()
+        limit ${limit} for no key update skip locked)
+      || array(
+        select id from state_archive.operation part
+        where part_of is not null and kind = 'EXPORT' and status = 'SUCCEEDED' and expires_at < 'infinity'
+          and (
+            select status not in ('PENDING', 'RUNNING') and replaced_operation_id is distinct from part.id
+            from state_archive.operation whole where whole.id = part.part_of)
+        limit ${limit} for no key update skip locked))
+    returning archive_object_key as key
+  `.execute(db);
+  return rows.flatMap(({ key }) => key ?? []);
 }
 
 /** An export on record. */

@@ -8,7 +8,7 @@ import type { Database, OperationKind, OperationStatus } from '../database/types
 import { labelOf, labelSql, type StateNamespace } from '../history/namespace.ts';
 import { type Caller, may, mayAddressSql } from '../history/states.ts';
 import type { RestoreReport } from '../restore/report.ts';
-import { now } from './operation-lifecycle.ts';
+import { now, type Retention } from './operation-lifecycle.ts';
 import { readReport } from './stored-report.ts';
 import type { UserError, UserErrorCode } from './user-error.ts';
 
@@ -32,7 +32,9 @@ export interface OperationRecord {
   readonly createdAt: string;
   readonly startedAt: string | null;
   readonly finishedAt: string | null;
+  /** Null also while a legal hold keeps the archive. */
   readonly expiresAt: string | null;
+  readonly retention: Retention;
   readonly archive: ArchiveRecord | null;
   /** Null also where a later release recorded what this one cannot tell. */
   readonly report: RestoreReport | null;
@@ -249,6 +251,8 @@ function selectOperations(
       microsecondTime<string | null>('operation.started_at').as('startedAt'),
       microsecondTime<string | null>('operation.finished_at').as('finishedAt'),
       microsecondTime<string | null>('operation.expires_at').as('expiresAt'),
+      microsecondTime<string | null>('operation.retain_until').as('retainUntil'),
+      sql<boolean>`coalesce(operation.expires_at = 'infinity', false)`.as('legalHold'),
       sql<string | null>`encode(operation.archive_sha256, 'hex')`.as('sha256'),
       'operation.archive_size_bytes as sizeBytes',
       sql<string | null>`encode(operation.archive_history_digest, 'hex')`.as('historyDigest'),
@@ -302,7 +306,8 @@ function toRecord(row: OperationRow, namespace: StateNamespace): OperationRecord
     createdAt: row.createdAt,
     startedAt: row.startedAt,
     finishedAt: row.finishedAt,
-    expiresAt: row.expiresAt,
+    expiresAt: row.legalHold ? null : row.expiresAt,
+    retention: { retainUntil: row.retainUntil, legalHold: row.legalHold },
     archive: archiveOf(row),
     report: row.report === null ? null : readReport(row.report),
     replacedOperationId: row.replacedOperationId,

@@ -46,7 +46,12 @@ const conflictPolicy = z.discriminatedUnion('kind', [
 
 // Strict: what a later release asks for beyond this, this one would leave out without a word.
 const order = z.discriminatedUnion('kind', [
-  z.strictObject({ kind: z.literal('EXPORT') }),
+  // Without the last two, an earlier release knows what to do: they are there when they are wished for.
+  z.strictObject({
+    kind: z.literal('EXPORT'),
+    retainUntil: text.optional(),
+    legalHold: z.literal(true).optional(),
+  }),
   z.strictObject({
     kind: z.literal('IMPORT'),
     upload: z.strictObject({ key: text, sha256: text, fileName: text }),

@@ -11,7 +11,7 @@ export function openWorkshop(services: ArchiveServices): Workshop {
       const { order } = operation.request;
       switch (order.kind) {
         case 'EXPORT':
-          return exportWork(services, operation, database);
+          return exportWork(services, operation, order, database);
         case 'IMPORT':
           return importWork(services, operation, order, database);
       }

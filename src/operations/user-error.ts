@@ -5,13 +5,14 @@ import { StateEmptyError } from '../history/export-source.ts';
 import { HistoryInconsistentError } from '../history/inconsistent.ts';
 import { StateAmbiguousError } from '../history/namespace.ts';
 import { RestoreRefusedError } from '../restore/errors.ts';
-import { StoreUnavailableError } from '../store/object-store.ts';
+import { RetentionRefusedError, StoreUnavailableError } from '../store/object-store.ts';
 
 /** The stable codes of what a caller can mend: `StateArchiveErrorCode` of the schema. */
 export type UserErrorCode =
   | ArchiveError['code']
   | RestoreRefusedError['code']
   | 'ARCHIVE_DIGEST_MISMATCH'
+  | 'ARCHIVE_NOT_KEPT'
   | 'FORBIDDEN'
   | 'HISTORY_INCONSISTENT'
   | 'IDEMPOTENCY_KEY_REUSED'
@@ -19,6 +20,7 @@ export type UserErrorCode =
   | 'OPERATION_INTERRUPTED'
   | 'OPERATION_NOT_CANCELLABLE'
   | 'OPERATION_NOT_FOUND'
+  | 'RETENTION_UNSUPPORTED'
   | 'STATE_AMBIGUOUS'
   | 'STATE_EMPTY'
   | 'STATE_NOT_FOUND'
@@ -79,6 +81,9 @@ export function toUserError(error: unknown): UserError | null {
       message: `${what} Nothing was written; ask again.`,
       path: null,
     };
+  }
+  if (error instanceof RetentionRefusedError) {
+    return { code: 'RETENTION_UNSUPPORTED', message: `${error.message} Nothing was changed.`, path: null };
   }
   if (error instanceof StateEmptyError) {
     return { code: 'STATE_EMPTY', message: error.message, path: pathTo('name') };

@@ -1,6 +1,17 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { constants, createReadStream } from 'node:fs';
-import { copyFile, link, mkdir, open, readdir, rm, stat, writeFile } from 'node:fs/promises';
+import {
+  copyFile,
+  link,
+  mkdir,
+  open,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  stat,
+  writeFile,
+} from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { isErrno } from '../base/errno.ts';
 import { OperatorError } from '../base/operator-error.ts';
@@ -8,6 +19,17 @@ import { assertKey, ObjectExistsError, ObjectMissingError, type ObjectStore } fr
 
 /** What is not whole yet ends so. */
 const PARTIAL = '.partial';
+/** What keeps an object from being removed is beside it, in a file of its name that ends so. */
+const RETAINED = '.retained';
+
+/** What such a file says, as JSON. */
+interface Retained {
+  /** In seconds since 1970; 0 for no time. */
+  readonly until: number;
+  readonly isHeld: boolean;
+}
+
+const FREE: Retained = { until: 0, isHeld: false };
 
 /**
  * Opens the objects in a directory, which is created for the owner alone (0700). Several machines may share it: a name is
@@ -23,6 +45,16 @@ export async function openFileStore(directory: string): Promise<ObjectStore> {
     return join(directory, key);
   };
   const statOf = (key: string) => unlessMissing(stat(pathOf(key)));
+  const retainedOf = async (key: string): Promise<Retained> => {
+    const text = await unlessMissing(readFile(pathOf(key) + RETAINED, 'utf8'));
+    return text === null ? FREE : JSON.parse(text);
+  };
+  const retain = async (key: string, change: Partial<Retained>) => {
+    if ((await statOf(key)) === null) throw new ObjectMissingError(key);
+    const before = await retainedOf(key);
+    const after = { ...before, ...change, until: Math.max(before.until, change.until ?? 0) };
+    await replace(pathOf(key) + RETAINED, JSON.stringify(after));
+  };
   return {
     async put(key, { path, sha256 }, signal) {
       signal.throwIfAborted();
@@ -53,9 +85,14 @@ export async function openFileStore(directory: string): Promise<ObjectStore> {
 
     addressOf: null,
 
-    async *list(prefix = '') {
-      for (const key of await readdir(directory)) {
-        if (!key.startsWith(prefix) || key.endsWith(PARTIAL)) continue;
+    retention: {
+      retainUntil: (key, until) => retain(key, { until }),
+      hold: (key, isHeld) => retain(key, { isHeld }),
+    },
+
+    async *list(prefix = '', after = '') {
+      for (const key of (await readdir(directory)).sort()) {
+        if (!key.startsWith(prefix) || key <= after || isBeside(key)) continue;
         const found = await statOf(key);
         if (found?.isFile()) {
           yield { key, sizeBytes: BigInt(found.size), ageMs: Date.now() - found.mtimeMs };
@@ -63,17 +100,44 @@ export async function openFileStore(directory: string): Promise<ObjectStore> {
       }
     },
 
-    remove: (key) => rm(pathOf(key), { force: true }),
+    async remove(key) {
+      const path = pathOf(key);
+      const { until, isHeld } = await retainedOf(key);
+      if (isHeld || until * 1000 > Date.now()) return false;
+      await rm(path, { force: true });
+      await rm(path + RETAINED, { force: true });
+      return true;
+    },
 
     async removeLeftovers(olderThanMs) {
-      for (const name of await readdir(directory)) {
-        if (!name.endsWith(PARTIAL)) continue;
+      const names = new Set(await readdir(directory));
+      for (const name of names) {
+        const isOfObject = name.endsWith(RETAINED) && names.has(name.slice(0, -RETAINED.length));
+        if (!isBeside(name) || isOfObject) continue;
         const path = join(directory, name);
         const found = await unlessMissing(stat(path));
         if (found !== null && Date.now() - found.mtimeMs >= olderThanMs) await rm(path, { force: true });
       }
     },
   };
+}
+
+/** Whether a file is none of the objects. */
+function isBeside(name: string): boolean {
+  return name.endsWith(PARTIAL) || name.endsWith(RETAINED);
+}
+
+/** Writes a small file, so that it has its old contents or its new ones. */
+async function replace(path: string, text: string): Promise<void> {
+  const partial = join(dirname(path), randomUUID() + PARTIAL);
+  try {
+    await writeFile(partial, text, { mode: 0o600, flag: 'wx' });
+    await flush(partial);
+    await rename(partial, path);
+    await flush(dirname(path));
+  } finally {
+    await rm(partial, { force: true });
+  }
 }
 
 async function digestOf(path: string, signal: AbortSignal): Promise<string> {

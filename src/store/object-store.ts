@@ -14,6 +14,14 @@ export interface StoredObject {
   readonly ageMs: number;
 }
 
+/** What keeps an object from being removed, for who asks and for who does not. */
+export interface Retention {
+  /** Until this time, in whole seconds since 1970. Nobody shortens it; to ask for an earlier one changes nothing. */
+  retainUntil(key: string, seconds: number): Promise<void>;
+  /** For as long as it is held. */
+  hold(key: string, isHeld: boolean): Promise<void>;
+}
+
 /** A file on this machine's disk that is whole. */
 export interface LocalFile {
   readonly path: string;
@@ -49,10 +57,20 @@ export interface ObjectStore {
    * addresses. Whoever has it may use it: it is a secret.
    */
   readonly addressOf: null | ((key: string, fileName: string, seconds: number) => Promise<string>);
-  /** The objects whose keys begin so, in no order; of those that come or go meanwhile, some. */
-  list(prefix?: string): AsyncIterable<StoredObject>;
-  /** Removes an object, if it is there. */
-  remove(key: string): Promise<void>;
+  /** Keeps objects that are there; null where nothing can. Each throws ObjectMissingError, and RetentionRefusedError. */
+  readonly retention: Retention | null;
+  /**
+   * The objects whose keys begin so, in the order of their keys; of those that come or go meanwhile, some.
+   *
+   * @param after the key behind which to begin.
+   */
+  list(prefix?: string, after?: string): AsyncIterable<StoredObject>;
+  /**
+   * Removes an object, if it is there.
+   *
+   * @returns false when it is kept from being removed, and stays.
+   */
+  remove(key: string): Promise<boolean>;
   /** Removes what others began to put and have not touched for so long. */
   removeLeftovers(olderThanMs: number): Promise<void>;
 }
@@ -72,6 +90,16 @@ export class ObjectMissingError extends Error {
 
   constructor(key: string, options?: ErrorOptions) {
     super(`There is no object under the key ${key}.`, options);
+  }
+}
+
+/** The store was told to keep an object, and does not show that it does. */
+export class RetentionRefusedError extends Error {
+  override readonly name = 'RetentionRefusedError';
+
+  /** @param reason a clause, as in "the bucket refuses it (AccessDenied)". */
+  constructor(reason: string, options?: ErrorOptions) {
+    super(`The archive store does not keep an object from being removed: ${reason}.`, options);
   }
 }
 

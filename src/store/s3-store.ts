@@ -5,12 +5,16 @@ import {
   AbortMultipartUploadCommand,
   DeleteObjectCommand,
   GetObjectCommand,
+  GetObjectLockConfigurationCommand,
   HeadObjectCommand,
+  type HeadObjectCommandOutput,
   ListMultipartUploadsCommand,
   type ListMultipartUploadsCommandInput,
   type ListMultipartUploadsCommandOutput,
   ListObjectsV2Command,
   PutObjectCommand,
+  PutObjectLegalHoldCommand,
+  PutObjectRetentionCommand,
   paginateListObjectsV2,
   S3Client,
   S3ServiceException,
@@ -25,6 +29,7 @@ import {
   ObjectExistsError,
   ObjectMissingError,
   type ObjectStore,
+  RetentionRefusedError,
   StoreUnavailableError,
 } from './object-store.ts';
 
@@ -51,10 +56,12 @@ const PUT_TRIES = 4;
 /** The connection to a bucket. */
 export interface Bucket extends S3Location {
   readonly client: S3Client;
+  /** Whether it can keep objects from being removed: S3 decides that when a bucket is made. */
+  readonly hasObjectLock: boolean;
 }
 
 /**
- * Connects to a bucket, and finds out whether it can be read and written.
+ * Connects to a bucket, and finds out whether it can be read and written, and whether it has object lock.
  *
  * @throws OperatorError, in one line, when it cannot.
  */
@@ -70,17 +77,31 @@ export async function openBucket(location: S3Location): Promise<Bucket> {
   });
   const { bucket: Bucket } = location;
   const probe = { Bucket, Key: joined(location.prefix, 'probe') };
+  let hasObjectLock: boolean;
   try {
     await client.send(new ListObjectsV2Command({ Bucket, Prefix: probe.Key, MaxKeys: 1 }));
     await client.send(new PutObjectCommand({ ...probe, Body: '-' }));
     await client.send(new DeleteObjectCommand(probe));
+    hasObjectLock = await findObjectLock(client, Bucket);
   } catch (error) {
     client.destroy();
     throw new OperatorError(`ARCHIVE_STORE_URL cannot be used: ${problemOf(error, Bucket)}`, {
       cause: error,
     });
   }
-  return { ...location, client };
+  return { ...location, client, hasObjectLock };
+}
+
+/** Whoever may not ask, or asks a server that has no such thing, has none. */
+async function findObjectLock(client: S3Client, Bucket: string): Promise<boolean> {
+  try {
+    const { ObjectLockConfiguration } = await client.send(new GetObjectLockConfigurationCommand({ Bucket }));
+    return ObjectLockConfiguration?.ObjectLockEnabled === 'Enabled';
+  } catch (error) {
+    if (error instanceof S3ServiceException && [400, 403, 404, 405, 501].includes(statusOf(error)))
+      return false;
+    throw error;
+  }
 }
 
 function problemOf(error: unknown, bucket: string): string {
@@ -114,7 +135,7 @@ function problemOf(error: unknown, bucket: string): string {
  * @param options.isAddressed whether addresses of objects are given out.
  */
 export function openS3Store(
-  { client, bucket: Bucket, prefix }: Bucket,
+  { client, bucket: Bucket, prefix, hasObjectLock }: Bucket,
   area: string,
   { isAddressed }: { readonly isAddressed: boolean } = { isAddressed: false },
 ): ObjectStore {
@@ -124,6 +145,31 @@ export function openS3Store(
     return { Bucket, Key: Prefix + key };
   };
   const head = (key: string) => unlessMissing(client.send(new HeadObjectCommand(at(key))));
+
+  /**
+   * Has an object kept, and believes what the bucket then shows: there are servers that ignore what they do not know, and
+   * credentials that may lock and not see it, which a later removal would take for free.
+   */
+  async function keep(
+    key: string,
+    change: Promise<unknown>,
+    isKept: (object: HeadObjectCommandOutput) => boolean,
+  ) {
+    try {
+      await change;
+    } catch (error) {
+      if (!(error instanceof S3ServiceException) || statusOf(error) >= 500) throw unavailable(error);
+      if (MISSING.includes(error.name)) throw new ObjectMissingError(key, { cause: error });
+      throw new RetentionRefusedError(`the bucket refuses it (${error.name})`, { cause: error });
+    }
+    const there = await reaching(head(key));
+    if (there === null) throw new ObjectMissingError(key);
+    if (!isKept(there)) {
+      throw new RetentionRefusedError(
+        'the bucket does not show it, or not to these credentials, which need s3:GetObjectRetention and s3:GetObjectLegalHold',
+      );
+    }
+  }
 
   /** @throws when nobody knows whether the object is there, or it is another's. */
   async function putOnce(key: string, file: LocalFile, signal: AbortSignal): Promise<void> {
@@ -190,8 +236,40 @@ export function openS3Store(
           )
       : null,
 
-    async *list(begin = '') {
-      const under = { Bucket, Prefix: Prefix + begin };
+    retention: hasObjectLock
+      ? {
+          async retainUntil(key, seconds) {
+            const until = new Date(seconds * 1000);
+            const isLongEnough = ({ ObjectLockMode, ObjectLockRetainUntilDate }: HeadObjectCommandOutput) =>
+              ObjectLockMode === 'COMPLIANCE' &&
+              ObjectLockRetainUntilDate !== undefined &&
+              ObjectLockRetainUntilDate >= until;
+            const there = await reaching(head(key));
+            if (there !== null && isLongEnough(there)) return;
+            const Retention = { Mode: 'COMPLIANCE', RetainUntilDate: until } as const;
+            await keep(
+              key,
+              client.send(new PutObjectRetentionCommand({ ...at(key), Retention })),
+              isLongEnough,
+            );
+          },
+          async hold(key, isHeld) {
+            const Status = isHeld ? 'ON' : 'OFF';
+            await keep(
+              key,
+              client.send(new PutObjectLegalHoldCommand({ ...at(key), LegalHold: { Status } })),
+              ({ ObjectLockLegalHoldStatus = 'OFF' }) => ObjectLockLegalHoldStatus === Status,
+            );
+          },
+        }
+      : null,
+
+    async *list(begin = '', after = '') {
+      const under = {
+        Bucket,
+        Prefix: Prefix + begin,
+        ...(after !== '' && { StartAfter: Prefix + after }),
+      };
       try {
         for await (const { Contents = [] } of paginateListObjectsV2({ client }, under)) {
           for (const { Key = '', Size = 0, LastModified = new Date() } of Contents) {
@@ -208,7 +286,10 @@ export function openS3Store(
     },
 
     async remove(key) {
+      // The bucket would not refuse: it would hide the object behind a marker.
+      if (hasObjectLock && isLocked(await reaching(head(key)))) return false;
       await reaching(client.send(new DeleteObjectCommand(at(key))));
+      return true;
     },
 
     async removeLeftovers(olderThanMs) {
@@ -228,6 +309,12 @@ export function openS3Store(
       }
     },
   };
+}
+
+function isLocked(object: HeadObjectCommandOutput | null): boolean {
+  if (object === null) return false;
+  const { ObjectLockLegalHoldStatus, ObjectLockRetainUntilDate } = object;
+  return ObjectLockLegalHoldStatus === 'ON' || Number(ObjectLockRetainUntilDate ?? 0) > Date.now();
 }
 
 /** A stream that fails as the store does. */
@@ -257,21 +344,23 @@ function joined(prefix: string, name: string): string {
   return prefix === '' ? name : `${prefix}/${name}`;
 }
 
+/** How S3 says that what was asked for is not there. */
+const MISSING = ['NoSuchKey', 'NotFound', 'NoSuchUpload'];
+
 async function unlessMissing<Found>(found: Promise<Found>): Promise<Found | null> {
   try {
     return await found;
   } catch (error) {
-    if (
-      error instanceof S3ServiceException &&
-      ['NoSuchKey', 'NotFound', 'NoSuchUpload'].includes(error.name)
-    ) {
-      return null;
-    }
+    if (error instanceof S3ServiceException && MISSING.includes(error.name)) return null;
     throw error;
   }
 }
 
 /** Whether another put of the same key was under way at the same moment. */
 function isConflict(error: unknown): boolean {
-  return error instanceof S3ServiceException && [409, 412].includes(error.$metadata.httpStatusCode ?? 0);
+  return error instanceof S3ServiceException && [409, 412].includes(statusOf(error));
+}
+
+function statusOf({ $metadata }: S3ServiceException): number {
+  return $metadata.httpStatusCode ?? 0;
 }

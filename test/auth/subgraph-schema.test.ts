@@ -44,6 +44,7 @@ function subgraph() {
           importStateArchive: field('importStateArchive', payload),
           importStateSnapshot: field('importStateSnapshot', payload),
           cancelStateArchiveOperation: field('cancelStateArchiveOperation', payload),
+          setStateArchiveLegalHold: field('setStateArchiveLegalHold', payload),
         },
         StateArchive: { __resolveReference: field('StateArchive', stateArchive) },
         State: { __resolveReference: field('State', { id: 'state-1', archive: stateArchive }) },
@@ -89,6 +90,7 @@ const OPERATIONS = [
   'mutation ($file: Upload!) { importStateArchive(input: { file: $file }) { userErrors { code } } }',
   'mutation { importStateSnapshot(input: { name: "a", document: "{}" }) { userErrors { code } } }',
   'mutation { cancelStateArchiveOperation(input: { id: "a" }) { userErrors { code } } }',
+  'mutation { setStateArchiveLegalHold(input: { id: "a", legalHold: true }) { __typename } }',
 ];
 
 describe('the subgraph', () => {
@@ -96,6 +98,7 @@ describe('the subgraph', () => {
     [null, []],
     [[], []],
     [['state.raw.read'], []],
+    [['state.retain'], ['setStateArchiveLegalHold']],
     [['state.read'], ['stateArchive', 'stateArchives', 'stateArchiveOperation']],
     [['state.export'], ['stateArchiveOperation', 'exportStateArchive', 'cancelStateArchiveOperation']],
     [
@@ -112,6 +115,7 @@ describe('the subgraph', () => {
         'importStateArchive',
         'importStateSnapshot',
         'cancelStateArchiveOperation',
+        'setStateArchiveLegalHold',
       ],
     ],
   ])('lets a caller with %j run %j and no other resolver', async (scopes, permitted) => {

@@ -60,6 +60,59 @@ test('a history goes out through a bucket and comes back, and of what was sent n
   expect(server.keys(BUCKET)).toHaveLength(1);
 });
 
+test('a bucket without object lock has nothing kept that is to be kept: that is told, and nothing is started', async () => {
+  const token = await service.token({ scopes: ['state.export', 'state.retain'] });
+  const { data } = await service.ask<{ exportStateArchive: object }>(
+    `mutation ($name: String!) { exportStateArchive(input: { name: $name, legalHold: true }) {
+      operation { id } userErrors { code path } } }`,
+    { variables: { name: SAMPLE_LABEL }, token },
+  );
+  expect(data.exportStateArchive).toEqual({
+    operation: null,
+    userErrors: [{ code: 'RETENTION_UNSUPPORTED', path: ['input', 'legalHold'] }],
+  });
+});
+
+test('an archive in a bucket with object lock is held there, and let go, by whoever may', async () => {
+  server.createBucket('locked', { objectLock: true });
+  const locking = await startTestService({
+    ARCHIVE_STORE_URL: 's3://locked',
+    AWS_ENDPOINT_URL_S3: server.endpoint,
+  });
+  try {
+    await loadSampleHistory(locking.database);
+    const token = await locking.token({ scopes: ['state.export', 'state.retain'] });
+    const retainUntil = new Date(Date.now() + 2 * 86_400_000).toISOString();
+    const fields = 'operation { id expiresAt archive { retainUntil legalHold } } userErrors { code }';
+    const { data } = await locking.ask<{ exportStateArchive: { operation: { id: string } } }>(
+      `mutation ($name: String!, $retainUntil: DateTime!) {
+        exportStateArchive(input: { name: $name, legalHold: true, retainUntil: $retainUntil }) { ${fields} } }`,
+      { variables: { name: SAMPLE_LABEL, retainUntil }, token },
+    );
+    const until = retainUntil.replace('Z', '000Z');
+    const { id } = data.exportStateArchive.operation;
+    const held = { id, expiresAt: null, archive: { retainUntil: until, legalHold: true } };
+    expect(data.exportStateArchive).toEqual({ operation: held, userErrors: [] });
+    const lifted = await locking.ask(
+      `mutation ($id: ID!) { setStateArchiveLegalHold(input: { id: $id, legalHold: false }) { ${fields} } }`,
+      { variables: { id }, token },
+    );
+    expect(lifted.data).toMatchObject({
+      setStateArchiveLegalHold: {
+        operation: { archive: { retainUntil: until, legalHold: false } },
+        userErrors: [],
+      },
+    });
+    const denied = await locking.ask(
+      `mutation ($id: ID!) { setStateArchiveLegalHold(input: { id: $id, legalHold: true }) { ${fields} } }`,
+      { variables: { id } },
+    );
+    expect(denied.denials).toEqual(['setStateArchiveLegalHold: FORBIDDEN']);
+  } finally {
+    await locking.stop();
+  }
+});
+
 test('while the bucket is not reached a download can be tried again, and an export is taken up again until it is', async () => {
   const exported = await service.ask<{ exportStateArchive: { operation: Operation } }>(
     `mutation ($name: String!) { exportStateArchive(input: { name: $name }) { operation { archive { downloadUrl } } } }`,

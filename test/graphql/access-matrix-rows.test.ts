@@ -50,6 +50,7 @@ const NAMED: Named = {
     'Query.stateArchiveOperation(scope)': '$scope',
     'StateArchive.version(serial)': '"1"',
     'Mutation.cancelStateArchiveOperation(input)': '{ id: $operationId, scope: $scope }',
+    'Mutation.setStateArchiveLegalHold(input)': '{ id: $operationId, legalHold: false, scope: $scope }',
     'Mutation.exportStateArchive(input)': '{ name: $name, scope: $scope }',
     'Mutation.importStateArchive(input)': '{ file: $file, name: $name, scope: $scope, dryRun: true }',
     'Mutation.importStateSnapshot(input)': '{ name: $name, scope: $scope, document: "This is not a state." }',

@@ -46,6 +46,11 @@ const WAYS_IN: readonly (readonly [path: string, query: () => string])[] = [
     'cancelStateArchiveOperation',
     () => `mutation { cancelStateArchiveOperation(input: { id: "${operationId}" }) { userErrors { code } } }`,
   ],
+  [
+    'setStateArchiveLegalHold',
+    () =>
+      `mutation { setStateArchiveLegalHold(input: { id: "${operationId}", legalHold: false }) { __typename } }`,
+  ],
   ['_entities.0', () => entity('StateArchive', `id: "${stateId}"`)],
   [
     '_entities.0',
@@ -69,6 +74,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   ],
   'state.export': ['stateArchiveOperation', 'exportStateArchive', 'cancelStateArchiveOperation'],
   'state.import': ['stateArchiveOperation', 'importStateSnapshot', 'cancelStateArchiveOperation'],
+  'state.retain': ['setStateArchiveLegalHold'],
   'state.raw.read': [],
 };
 
@@ -95,7 +101,8 @@ describe('every way in', () => {
     for (const [path, query] of WAYS_IN) {
       const { denials } = await service.ask(query(), { token });
       const isOperation = /StateArchiveOperation"|stateArchiveOperation/.test(query());
-      const isAllowed = allowed.includes(path) || (isOperation && scope !== 'state.raw.read');
+      const isAllowed =
+        allowed.includes(path) || (isOperation && !['state.raw.read', 'state.retain'].includes(scope));
       expect([query(), denials]).toEqual([query(), isAllowed ? [] : [`${path}: FORBIDDEN`]]);
     }
   });

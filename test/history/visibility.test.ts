@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { findNamespace } from '../../src/history/namespace.ts';
 import { type Caller, findStatesById, findStatesByLabel, listStates } from '../../src/history/states.ts';
+import { USUAL_RETENTION } from '../../src/operations/archive-retention.ts';
 import { exportStateArchive } from '../../src/operations/export-state-archive.ts';
 import { findOperations, listOperations } from '../../src/operations/operation-records.ts';
 import {
@@ -282,7 +283,7 @@ test('an export of a state that is not visible is refused in the same words as o
   const refusals = [];
   for (const label of ['suspended', 'prod/secret', 'absent', 'a\0b']) {
     const request = { caller: confined, requestId: 'request-1' };
-    const options = { waitSeconds: 0, idempotencyKey: null };
+    const options = { waitSeconds: 0, idempotencyKey: null, ...USUAL_RETENTION };
     const refusal = await exportStateArchive(backend.services, request, label, options).catch(
       (error) => error,
     );

@@ -102,7 +102,7 @@ const SUCCESS = {
   report: null,
   versions: 0,
   rawBytes: 0n,
-  retentionSeconds: null,
+  kept: null,
   replacedOperationId: null,
 };
 

@@ -4,13 +4,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, test } from '@jest/globals';
 import { openFileStore } from '../../src/store/file-store.ts';
-import { describeObjectStore, listed } from './object-store-contract.ts';
+import { describeObjectStore, describeRetention, listed } from './object-store-contract.ts';
 
 const directory = await mkdtemp(join(tmpdir(), 'file-store-test-'));
 afterAll(() => rm(directory, { recursive: true, force: true }));
 const never = new AbortController().signal;
 
 describeObjectStore('a directory', () => openFileStore(join(directory, 'objects')));
+describeRetention('a directory', () => openFileStore(join(directory, 'kept')));
 
 // Where there is one: Linux keeps its shared memory in it.
 const elsewhere = await mkdtemp('/dev/shm/file-store-test-').catch(() => null);

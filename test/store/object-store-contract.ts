@@ -3,42 +3,58 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
+import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import type { LocalFile, ObjectStore, StoredObject } from '../../src/store/object-store.ts';
+import type { LocalFile, ObjectStore, Retention, StoredObject } from '../../src/store/object-store.ts';
 
 const never = new AbortController().signal;
 const MEBIBYTE = 1024 * 1024;
 
 /** The objects of a store, all of them or those whose keys begin so. */
-export async function listed(store: ObjectStore, prefix?: string): Promise<StoredObject[]> {
+export async function listed(store: ObjectStore, prefix?: string, after?: string): Promise<StoredObject[]> {
   const found: StoredObject[] = [];
-  for await (const object of store.list(prefix)) found.push(object);
+  for await (const object of store.list(prefix, after)) found.push(object);
   return found;
+}
+
+/** A store for the tests of a `describe`, and files to put into it. */
+function useStore(open: () => Promise<ObjectStore>) {
+  let store: ObjectStore;
+  let directory: string;
+  beforeAll(async () => {
+    directory = await mkdtemp(join(tmpdir(), 'object-store-test-'));
+    store = await open();
+  });
+  afterAll(() => rm(directory, { recursive: true, force: true }));
+
+  async function localFile(bytes: Uint8Array): Promise<LocalFile> {
+    const path = join(directory, randomUUID());
+    await writeFile(path, bytes, { mode: 0o600 });
+    return { path, sha256: createHash('sha256').update(bytes).digest('hex') };
+  }
+  return {
+    get store() {
+      return store;
+    },
+    localFile,
+    async put(bytes: Uint8Array, key: string = randomUUID()): Promise<string> {
+      await store.put(key, await localFile(bytes), never);
+      return key;
+    },
+    keys: async () => (await listed(store)).map(({ key }) => key),
+    contentOf: async (key: string) => buffer(await store.read(key)),
+  };
 }
 
 /** What every store promises, whatever it keeps its objects in. */
 export function describeObjectStore(name: string, open: () => Promise<ObjectStore>): void {
   describe(`objects in ${name}`, () => {
+    const used = useStore(open);
+    const { localFile, put, keys, contentOf } = used;
     let store: ObjectStore;
-    let directory: string;
-    beforeAll(async () => {
-      directory = await mkdtemp(join(tmpdir(), 'object-store-test-'));
-      store = await open();
+    beforeAll(() => {
+      store = used.store;
     });
-    afterAll(() => rm(directory, { recursive: true, force: true }));
-
-    const localPath = () => join(directory, randomUUID());
-    async function localFile(bytes: Uint8Array): Promise<LocalFile> {
-      const path = localPath();
-      await writeFile(path, bytes, { mode: 0o600 });
-      return { path, sha256: createHash('sha256').update(bytes).digest('hex') };
-    }
-    async function put(bytes: Uint8Array, key: string = randomUUID()): Promise<string> {
-      await store.put(key, await localFile(bytes), never);
-      return key;
-    }
-    const keys = async () => (await listed(store)).map(({ key }) => key);
-    const contentOf = async (key: string) => buffer(await store.read(key));
 
     test.each([
       ['empty', 0],
@@ -124,6 +140,13 @@ export function describeObjectStore(name: string, open: () => Promise<ObjectStor
       expect(await keys()).toEqual(before);
     });
 
+    test('the list can begin behind a key, and is in the order of keys', async () => {
+      const prefix = randomUUID();
+      for (const name of ['b', 'c', 'a', 'd']) await put(Buffer.from(name), `${prefix}.${name}`);
+      const behind = (await listed(store, `${prefix}.`, `${prefix}.b`)).map(({ key }) => key);
+      expect(behind).toEqual([`${prefix}.c`, `${prefix}.d`]);
+    });
+
     test.each(['', '.', '..', '../x', 'a/b', '/etc/passwd', 'a\0b', 'ä', 'x'.repeat(300)])(
       'the key %j is none, and leads nowhere',
       async (key) => {
@@ -131,5 +154,57 @@ export function describeObjectStore(name: string, open: () => Promise<ObjectStor
         await expect((async () => store.remove(key))()).rejects.toThrow('A key of the store is none.');
       },
     );
+  });
+}
+
+/** What a store promises that can keep objects from being removed. */
+export function describeRetention(name: string, open: () => Promise<ObjectStore>): void {
+  describe(`objects that are kept in ${name}`, () => {
+    const used = useStore(open);
+    const { put, keys, contentOf } = used;
+    let store: ObjectStore;
+    let retention: Retention;
+    beforeAll(() => {
+      store = used.store;
+      if (store.retention === null) throw new Error('The store can keep nothing.');
+      retention = store.retention;
+    });
+
+    test('one that is kept until a time is not removed before, is read as ever, and is never kept for less long', async () => {
+      const soon = Math.ceil(Date.now() / 1000) + 1;
+      const [short, long] = [await put(Buffer.from('short')), await put(Buffer.from('long'))];
+      await retention.retainUntil(short, soon);
+      await retention.retainUntil(short, soon);
+      await retention.retainUntil(long, soon + 3600);
+      await retention.retainUntil(long, soon);
+      expect([await store.remove(short), await store.remove(long)]).toEqual([false, false]);
+      expect(String(await contentOf(short))).toBe('short');
+      await store.removeLeftovers(0);
+      // The clock of the store may be another's.
+      while (!(await store.remove(short))) await pause(250);
+      expect(await store.sizeOf(short)).toBeNull();
+      expect(await store.remove(long)).toBe(false);
+      expect(await store.sizeOf(long)).toBe(4n);
+    });
+
+    test('one that is held is not removed until it is let go, and a time outlasts that', async () => {
+      const [held, both] = [await put(Buffer.from('held')), await put(Buffer.from('both'))];
+      for (const key of [held, both]) {
+        await retention.hold(key, true);
+        await retention.hold(key, true);
+        expect(await store.remove(key)).toBe(false);
+      }
+      expect((await keys()).filter((key) => key.startsWith(held))).toEqual([held]);
+      await retention.retainUntil(both, Math.ceil(Date.now() / 1000) + 3600);
+      for (const key of [held, both]) await retention.hold(key, false);
+      expect([await store.remove(held), await store.remove(both)]).toEqual([true, false]);
+    });
+
+    test('one that is not there cannot be kept', async () => {
+      const later = Math.ceil(Date.now() / 1000) + 3600;
+      for (const work of [retention.hold(randomUUID(), true), retention.retainUntil(randomUUID(), later)]) {
+        await expect(work).rejects.toMatchObject({ name: 'ObjectMissingError' });
+      }
+    });
   });
 }

@@ -9,9 +9,10 @@ import { OperatorError } from '../../src/base/operator-error.ts';
 import type { ObjectStore } from '../../src/store/object-store.ts';
 import { type Bucket, openBucket, openS3Store } from '../../src/store/s3-store.ts';
 import { type S3Request, type S3Server, startS3Server } from '../support/s3-server.ts';
-import { describeObjectStore } from './object-store-contract.ts';
+import { describeObjectStore, describeRetention } from './object-store-contract.ts';
 
 const BUCKET = 'archives-of-tests';
+const LOCKED = 'archives-of-tests-locked';
 const location = { bucket: BUCKET, prefix: 'a/prefix', hasOwnEndpoint: true };
 const never = new AbortController().signal;
 
@@ -24,6 +25,7 @@ const environmentBefore = { ...process.env };
 beforeAll(async () => {
   server = await startS3Server();
   server.createBucket(BUCKET);
+  server.createBucket(LOCKED, { objectLock: true });
   Object.assign(process.env, server.environment);
   directory = await mkdtemp(join(tmpdir(), 's3-store-test-'));
 });
@@ -33,9 +35,12 @@ afterAll(async () => {
   await rm(directory, { recursive: true, force: true });
 });
 
-if (S3_TEST_ENDPOINT !== undefined) describeObjectStore('the bucket of another server', openIndependentStore);
+if (S3_TEST_ENDPOINT !== undefined) {
+  describeObjectStore('the bucket of another server', () => openIndependentStore(false));
+  describeRetention('the bucket of another server', () => openIndependentStore(true));
+}
 
-async function openIndependentStore(): Promise<ObjectStore> {
+async function openIndependentStore(isLocked: boolean): Promise<ObjectStore> {
   const { S3_TEST_ACCESS_KEY: accessKeyId = '', S3_TEST_SECRET_KEY: secretAccessKey = '' } = process.env;
   Object.assign(process.env, {
     AWS_ENDPOINT_URL_S3: S3_TEST_ENDPOINT,
@@ -45,7 +50,7 @@ async function openIndependentStore(): Promise<ObjectStore> {
   try {
     const name = `state-archive-${randomUUID()}`;
     const client = new S3Client({ forcePathStyle: true });
-    await client.send(new CreateBucketCommand({ Bucket: name }));
+    await client.send(new CreateBucketCommand({ Bucket: name, ObjectLockEnabledForBucket: isLocked }));
     return openS3Store(await openBucket({ ...location, bucket: name }), 'objects');
   } finally {
     Object.assign(process.env, server.environment);
@@ -53,6 +58,9 @@ async function openIndependentStore(): Promise<ObjectStore> {
 }
 
 describeObjectStore('a bucket', async () => openS3Store(await openBucket(location), 'objects'));
+describeRetention('a bucket', async () =>
+  openS3Store(await openBucket({ ...location, bucket: LOCKED }), 'objects'),
+);
 
 describe('a bucket at the start', () => {
   test('that can be used is left as it was', async () => {
@@ -169,6 +177,47 @@ describe('what goes wrong on the way to a bucket', () => {
     server.heal();
     await store.put(key, file, never);
     expect((await buffer(await store.read(key))).equals(small)).toBe(true);
+  });
+
+  test('keeping an object once is no failure, and is one whenever the bucket does not show that it does', async () => {
+    const store = openS3Store(await openBucket({ ...location, bucket: LOCKED }), 'faults');
+    const { retention } = store;
+    if (retention === null) throw new Error('The bucket has no object lock.');
+    const later = Math.ceil(Date.now() / 1000) + 3600;
+    const isRetention = ({ query }: S3Request) => query.has('retention');
+    const isHold = ({ query }: S3Request) => query.has('legal-hold');
+    for (const how of ['before', 'after', 'refused'] as const) {
+      const key = randomUUID();
+      await store.put(key, await localFile(small), never);
+      for (const on of [isRetention, isHold]) server.inject({ on, how, times: 1 });
+      await retention.hold(key, true);
+      await retention.retainUntil(key, later);
+      server.inject({ on: isHold, how, times: 1 });
+      await retention.hold(key, false);
+      expect(await store.remove(key)).toBe(false);
+    }
+    const key = randomUUID();
+    await store.put(key, await localFile(small), never);
+    const outcomes = [
+      ['ignored', 'RetentionRefusedError'],
+      ['before', 'StoreUnavailableError'],
+    ] as const;
+    for (const [how, name] of outcomes) {
+      for (const on of [isRetention, isHold]) server.inject({ on, how, times: Number.POSITIVE_INFINITY });
+      await expect(retention.hold(key, true)).rejects.toMatchObject({ name });
+      await expect(retention.retainUntil(key, later)).rejects.toMatchObject({ name });
+      server.heal();
+    }
+    expect(await store.remove(key)).toBe(true);
+    expect(server.hidden(LOCKED)).toBe(0);
+  });
+
+  test('keeping an object in a bucket without object lock is none of a store’s', async () => {
+    expect(openS3Store(bucket, 'faults').retention).toBeNull();
+    const store = openS3Store({ ...bucket, hasObjectLock: true }, 'faults');
+    const key = randomUUID();
+    await store.put(key, await localFile(small), never);
+    await expect(store.retention?.hold(key, true)).rejects.toMatchObject({ name: 'RetentionRefusedError' });
   });
 
   test('reading, looking and removing once is no failure, and whenever it is tried is one', async () => {

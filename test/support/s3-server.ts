@@ -16,9 +16,9 @@ export interface S3Fault {
   readonly on: (request: S3Request) => boolean;
   /**
    * `before`: the connection ends, and nothing was done. `after`: it was done, and the connection ends without an answer.
-   * `refused`: 503 SlowDown. `frozen`: no answer, and no end.
+   * `refused`: 503 SlowDown. `frozen`: no answer, and no end. `ignored`: 200, and nothing was done.
    */
-  readonly how: 'before' | 'after' | 'refused' | 'frozen';
+  readonly how: 'before' | 'after' | 'refused' | 'frozen' | 'ignored';
   /** How many requests it happens to. */
   readonly times: number;
 }
@@ -38,6 +38,8 @@ export interface S3Server {
   readonly openUploads: number;
   /** Lets all that is there be older, as if so much time had gone by. */
   letTimePass(milliseconds: number): void;
+  /** How many objects of a bucket were deleted while they were locked: in a bucket with versions they are there still, and hidden. */
+  hidden(bucket: string): number;
   createBucket(name: string, options?: { readonly objectLock?: boolean }): void;
   inject(fault: S3Fault): void;
   /** Ends all faults. */
@@ -49,17 +51,19 @@ interface StoredObject {
   readonly bytes: Buffer;
   readonly etag: string;
   readonly at: Date;
-  readonly headers: Readonly<Record<string, string>>;
+  readonly headers: Record<string, string>;
 }
 interface Bucket {
   readonly objects: Map<string, StoredObject>;
+  /** What was locked and is hidden behind a marker, as in a bucket with versions. */
+  readonly hidden: Set<StoredObject>;
   readonly objectLock: boolean;
 }
 interface MultipartUpload {
   readonly bucket: string;
   readonly key: string;
   readonly at: Date;
-  readonly headers: Readonly<Record<string, string>>;
+  readonly headers: Record<string, string>;
   readonly parts: Map<number, { readonly bytes: Buffer; readonly etag: string }>;
 }
 
@@ -109,10 +113,12 @@ export async function startS3Server(): Promise<S3Server> {
       verifySignature(request, url, bytes);
       const bucket = buckets.get(bucketName);
       if (bucket === undefined) throw new S3Error(404, 'NoSuchBucket');
-      answer =
-        key === ''
-          ? listing(bucketName, bucket, url.searchParams)
-          : answerFor(bucketName, bucket, request, asked, bytes);
+      if (how === 'ignored') answer = { status: 200 };
+      else
+        answer =
+          key === ''
+            ? ofBucket(bucketName, bucket, url.searchParams)
+            : answerFor(bucketName, bucket, request, asked, bytes);
     } catch (error) {
       if (!(error instanceof S3Error)) throw error;
       answer = {
@@ -132,6 +138,11 @@ export async function startS3Server(): Promise<S3Server> {
   }
 
   const told = (at: Date) => new Date(at.getTime() - passedMs).toISOString();
+  function ofBucket(name: string, bucket: Bucket, query: URLSearchParams): Answer {
+    if (!query.has('object-lock')) return listing(name, bucket, query);
+    if (!bucket.objectLock) throw new S3Error(404, 'ObjectLockConfigurationNotFoundError');
+    return xml('ObjectLockConfiguration', '<ObjectLockEnabled>Enabled</ObjectLockEnabled>');
+  }
 
   function listing(name: string, { objects }: Bucket, query: URLSearchParams): Answer {
     const prefix = query.get('prefix') ?? '';
@@ -149,7 +160,7 @@ export async function startS3Server(): Promise<S3Server> {
     }
     // A small page, so that whoever lists has to ask for the next.
     const limit = Math.min(Number(query.get('max-keys') ?? 50), 50);
-    const after = query.get('continuation-token') ?? '';
+    const after = query.get('continuation-token') ?? query.get('start-after') ?? '';
     const keys = [...objects.keys()].filter((key) => key.startsWith(prefix) && key > after).sort();
     const page = keys.slice(0, limit);
     const contents = page.map((key) => {
@@ -200,12 +211,18 @@ export async function startS3Server(): Promise<S3Server> {
       uploads.delete(uploadId);
       return xml('CompleteMultipartUploadResult', `<ETag>${escaped(`"${uploadId}-1"`)}</ETag>`);
     }
+    if (method === 'PUT' && (query.has('retention') || query.has('legal-hold'))) {
+      lock(bucket, key, String(bytes));
+      return { status: 200 };
+    }
     if (method === 'PUT') {
       refuseTaken();
       objects.set(key, { bytes, etag: etagOf(bytes), at: new Date(), headers: keptHeaders(request, bucket) });
       return { status: 200, headers: { etag: etagOf(bytes) } };
     }
     if (method === 'DELETE') {
+      const object = objects.get(key);
+      if (object !== undefined && isLocked(object)) bucket.hidden.add(object);
       objects.delete(key);
       return { status: 204 };
     }
@@ -237,8 +254,9 @@ export async function startS3Server(): Promise<S3Server> {
     letTimePass(milliseconds) {
       passedMs += milliseconds;
     },
+    hidden: (bucket) => buckets.get(bucket)?.hidden.size ?? 0,
     createBucket(name, { objectLock = false } = {}) {
-      buckets.set(name, { objects: new Map(), objectLock });
+      buckets.set(name, { objects: new Map(), hidden: new Set(), objectLock });
     },
     inject(fault) {
       faults.push({ fault, left: fault.times });
@@ -263,6 +281,30 @@ function keptHeaders(request: IncomingMessage, { objectLock }: Bucket): Record<s
     throw new S3Error(400, 'InvalidRequest');
   }
   return Object.fromEntries(kept.map(([name, value]) => [name, String(value)]));
+}
+
+const RETAIN_UNTIL = 'x-amz-object-lock-retain-until-date';
+const MODE = 'x-amz-object-lock-mode';
+const LEGAL_HOLD = 'x-amz-object-lock-legal-hold';
+
+function isLocked({ headers }: StoredObject): boolean {
+  return headers[LEGAL_HOLD] === 'ON' || Date.parse(headers[RETAIN_UNTIL] ?? '') > Date.now();
+}
+
+/** What is kept in compliance mode is never kept for less long, nor in another mode. */
+function lock({ objects, objectLock }: Bucket, key: string, asked: string): void {
+  const object = objects.get(key);
+  if (object === undefined) throw new S3Error(404, 'NoSuchKey');
+  if (!objectLock) throw new S3Error(400, 'InvalidRequest');
+  const { headers } = object;
+  const value = (name: string) => new RegExp(`<${name}>(.*?)</${name}>`).exec(asked)?.[1];
+  const [status, mode, until] = [value('Status'), value('Mode'), value('RetainUntilDate')];
+  if (status !== undefined) headers[LEGAL_HOLD] = status;
+  if (until === undefined) return;
+  if (!(Date.parse(until) > Date.now())) throw new S3Error(400, 'InvalidArgument');
+  const isLess = mode !== 'COMPLIANCE' || Date.parse(until) < Date.parse(headers[RETAIN_UNTIL] ?? '');
+  if (headers[MODE] === 'COMPLIANCE' && isLess) throw new S3Error(403, 'AccessDenied');
+  Object.assign(headers, { [MODE]: mode, [RETAIN_UNTIL]: until });
 }
 
 function assembled({ parts }: MultipartUpload, completion: string): Buffer {

@@ -3,6 +3,7 @@ import { GraphQLError } from 'graphql';
 import { isConnectionLost } from '../../database/errors.ts';
 import { may } from '../../history/states.ts';
 import { spoolUpload, UploadTooLargeError } from '../../http/upload.ts';
+import { setLegalHold } from '../../operations/archive-retention.ts';
 import { cancelOperation, operationNotFound } from '../../operations/cancel-operation.ts';
 import { NotPermittedError } from '../../operations/destination-permission.ts';
 import { exportStateArchive } from '../../operations/export-state-archive.ts';
@@ -39,7 +40,11 @@ export const Mutation: MutationResolvers = {
     const reader = await context.reader(input.scope);
     return operationPayload(context, 'exportStateArchive', reader, async () => {
       if (reader === null) throw stateNotFound();
-      return exportStateArchive(context.services, { ...context, ...reader }, input.name, optionsOf(input));
+      return exportStateArchive(context.services, { ...context, ...reader }, input.name, {
+        ...optionsOf(input),
+        retainUntil: input.retainUntil ?? null,
+        legalHold: input.legalHold,
+      });
     });
   },
 
@@ -74,11 +79,16 @@ export const Mutation: MutationResolvers = {
       if (reader === null) throw operationNotFound();
       await cancelOperation(reader.caller, input.id);
     });
-    if (reader !== null) forgetReads(reader.loaders);
-    return {
-      operation: await readOne(reader, ({ operationById }) => operationById.load(input.id)),
-      userErrors: 'refusal' in outcome ? [outcome.refusal] : [],
-    };
+    return readOperation(reader, input.id, outcome);
+  },
+
+  async setStateArchiveLegalHold(_root, { input }, context) {
+    const reader = await context.reader(input.scope);
+    const outcome = await refusable(context, 'setStateArchiveLegalHold', async () => {
+      if (reader === null) throw operationNotFound();
+      await setLegalHold(context.services, { ...context, ...reader }, input.id, input.legalHold);
+    });
+    return readOperation(reader, input.id, outcome);
   },
 
   async stageStateArchiveUpload(_root, { input }, context) {
@@ -141,6 +151,19 @@ const GONE_SINCE: UserError = {
   message: 'The version was written; since then its state was archived, suspended, renamed or destroyed.',
   path: pathTo('name'),
 };
+
+/** The payload of a mutation that changes an operation: the operation as it stands now, and why it was not changed. */
+async function readOperation(
+  reader: Reader | null,
+  id: string,
+  outcome: { readonly value: unknown } | { readonly refusal: UserError },
+) {
+  if (reader !== null) forgetReads(reader.loaders);
+  return {
+    operation: await readOne(reader, ({ operationById }) => operationById.load(id)),
+    userErrors: 'refusal' in outcome ? [outcome.refusal] : [],
+  };
+}
 
 /** The payload of a mutation that starts an operation: the operation as it stands now, and why it was refused or failed. */
 async function operationPayload(

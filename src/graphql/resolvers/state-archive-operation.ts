@@ -56,6 +56,8 @@ export const StateArchiveFile: StateArchiveFileResolvers = {
   sizeBytes: ({ archive }) => archive.sizeBytes,
   historyDigest: ({ archive }) => archive.historyDigest,
   fileName: ({ archive }) => archive.fileName,
+  retainUntil: ({ record }) => record.retention.retainUntil,
+  legalHold: ({ record }) => record.retention.legalHold,
   downloadUrl({ record, reader }, _arguments, { publicUrl, services }) {
     requirePermission(reader, 'state.export');
     return downloadUrl(services, record, reader.caller, publicUrl);

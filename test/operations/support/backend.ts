@@ -14,9 +14,10 @@ import { findNamespace, type NamespaceSelector } from '../../../src/history/name
 import type { Caller } from '../../../src/history/states.ts';
 import { Inspector } from '../../../src/inspection/inspector.ts';
 import type { ArchiveQuota } from '../../../src/operations/archive-quota.ts';
+import { USUAL_RETENTION } from '../../../src/operations/archive-retention.ts';
 import { DownloadAccesses } from '../../../src/operations/download-accesses.ts';
 import { Environments, type OpenEnvironment } from '../../../src/operations/environments.ts';
-import { exportStateArchive } from '../../../src/operations/export-state-archive.ts';
+import { type ExportOptions, exportStateArchive } from '../../../src/operations/export-state-archive.ts';
 import { type ImportRequest, importStateArchive } from '../../../src/operations/import-state-archive.ts';
 import { type Job, OperationQueue } from '../../../src/operations/operation-queue.ts';
 import { findOperations, type OperationRecord } from '../../../src/operations/operation-records.ts';
@@ -233,11 +234,15 @@ export async function runExport(
   { services }: Pick<Backend, 'services'>,
   caller: Caller,
   label: string,
-  options: Partial<OperationOptions> = {},
+  options: Partial<ExportOptions> = {},
 ): Promise<OperationRecord> {
   giveDatabase(services, caller);
   const request = { caller, requestId: REQUEST_ID };
-  const id = await exportStateArchive(services, request, label, { ...DEFAULTS, ...options });
+  const id = await exportStateArchive(services, request, label, {
+    ...DEFAULTS,
+    ...USUAL_RETENTION,
+    ...options,
+  });
   if (options.waitSeconds === undefined) await ended(services, caller, id);
   return operationOf({ services }, caller, id);
 }
