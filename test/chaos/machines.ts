@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { COMPILE_CACHE } from '../support/compile-cache.ts';
 
 /** The checkout of this release. */
 export const ROOT = fileURLToPath(new URL('../../', import.meta.url));
@@ -60,7 +61,7 @@ export class Machine {
     const file = this.role === 'replica' ? 'src/main.ts' : 'src/worker.ts';
     const child = spawn(process.execPath, [join(this.#checkout, file)], {
       cwd: this.#checkout,
-      env: { PATH: process.env.PATH, NO_COLOR: '1', ...this.#environment },
+      env: { PATH: process.env.PATH, NO_COLOR: '1', ...COMPILE_CACHE, ...this.#environment },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     this.#child = child;

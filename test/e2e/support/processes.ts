@@ -6,6 +6,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import pg from 'pg';
+import { COMPILE_CACHE } from '../../support/compile-cache.ts';
 import { multipartForm } from '../../support/multipart-form.ts';
 import { PlantedSecrets } from '../../support/planted-secrets.ts';
 
@@ -54,7 +55,7 @@ function run(
 ): Started {
   const child = spawn(command, args, {
     cwd: ROOT,
-    env: { PATH: process.env.PATH, NO_COLOR: '1', ...environment },
+    env: { PATH: process.env.PATH, NO_COLOR: '1', ...COMPILE_CACHE, ...environment },
     stdio: ['ignore', 'pipe', 'pipe'],
     // A group of its own, so that what it leaves behind can be ended with it.
     detached: true,
