@@ -10,6 +10,8 @@ export interface Bench {
   readonly directory: string;
   /** Small histories and few repetitions: shows that everything works, and roughly how fast. */
   readonly quick: boolean;
+  /** Whether a part of the group is wanted. */
+  wants(part: string): boolean;
   /** Tells whoever waits what is being done. */
   tell(what: string): void;
 }
@@ -17,6 +19,8 @@ export interface Bench {
 /** Measurements that are made together. */
 export interface Group {
   readonly name: string;
+  /** What can be asked for alone, `name/part`. */
+  readonly parts: readonly string[];
   /** How long it takes on two cores, in minutes. */
   readonly minutes: { readonly full: number; readonly quick: number };
   /** Measures. What the service fails at is part of the tables; what it throws is a fault of the bench. */

@@ -37,7 +37,7 @@ async function main(): Promise<void> {
   }
 }
 
-async function bench({ groups, quick }: Options): Promise<void> {
+async function bench({ groups, parts, quick }: Options): Promise<void> {
   const minutes = groups.reduce((sum, group) => sum + group.minutes[quick ? 'quick' : 'full'], 0);
   tell(`${groups.map(({ name }) => name).join(', ')}: about ${minutes} minutes on two cores`);
   const directory = await ownTemporaryDirectory();
@@ -54,7 +54,9 @@ async function bench({ groups, quick }: Options): Promise<void> {
       const began = performance.now();
       const sayOfGroup = (what: string) => tell(`${group.name}: ${what}`);
       try {
-        const tables = await group.run({ server, histories, directory, quick, tell: sayOfGroup });
+        const ofGroup = parts.filter((name) => name.startsWith(`${group.name}/`));
+        const wants = (part: string) => ofGroup.length === 0 || ofGroup.includes(`${group.name}/${part}`);
+        const tables = await group.run({ server, histories, directory, quick, wants, tell: sayOfGroup });
         for (const table of tables) print(markdown(table));
       } catch (error) {
         print(`### ${group.name}\n\nfailed: ${error instanceof Error ? error.message : error}`);

@@ -16,6 +16,7 @@ const LINEAR = 1.25;
 
 /** Histories that differ in one dimension. */
 interface Dimension {
+  readonly part: string;
   readonly title: string;
   /** What the steps count, and one of it. */
   readonly counted: string;
@@ -31,10 +32,13 @@ type Times = Readonly<Record<Job, Series>>;
 /** Whether what a job takes grows as the history does, and no faster. */
 export const growth: Group = {
   name: 'growth',
+  parts: ['versions', 'size', 'spans', 'changes'],
   minutes: { full: 25, quick: 3 },
   async run(bench) {
     const tables: Table[] = [];
-    for (const dimension of dimensions(bench.quick)) tables.push(await measure(bench, dimension));
+    for (const dimension of dimensions(bench.quick)) {
+      if (bench.wants(dimension.part)) tables.push(await measure(bench, dimension));
+    }
     return tables;
   },
 };
@@ -44,24 +48,28 @@ function dimensions(quick: boolean): Dimension[] {
     units.map((each) => ({ units: each, shape: shapeOf(each) }));
   return [
     {
+      part: 'versions',
       title: 'versions of 1 MB',
       counted: 'versions',
       unit: 'version',
       steps: stepsOf(quick ? [4, 20, 100] : [200, 1000, 5000], usualHistory),
     },
     {
+      part: 'size',
       title: 'megabytes of a version, two versions',
       counted: 'MB',
       unit: 'MB',
       steps: stepsOf(quick ? [0.2, 2, 20] : [2.4, 24, 240], (size) => largeVersions(2, size)),
     },
     {
+      part: 'spans',
       title: 'resource spans',
       counted: '1000 spans',
       unit: '1000 spans',
       steps: stepsOf(quick ? [1, 10, 50] : [50, 500, 5000], (thousands) => manySpans(thousands * 1000)),
     },
     {
+      part: 'changes',
       title: 'versions of 1 MB in which everything changes',
       counted: 'versions',
       unit: 'version',

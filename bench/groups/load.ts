@@ -13,6 +13,7 @@ const ALONE_MS = 10_000;
 const LONGEST_BLOCK_MS = 50;
 const HEAP_MEGABYTES = 512;
 const AT_ONCE = 4;
+const HEAD = 'beside,jobs,previews,median,p99,peak RSS,longest block,most work,goal,'.split(',');
 
 /**
  * What people who preview notice of the heaviest imports, and whether the process bears them. Of hostile documents it is a dry run
@@ -20,19 +21,27 @@ const AT_ONCE = 4;
  */
 export const load: Group = {
   name: 'load',
+  parts: ['large', 'hostile'],
   minutes: { full: 8, quick: 3 },
   async run(bench) {
     const size = bench.quick ? 20 : 200;
     const nothing = await measure(bench, 'nothing', () => pause(ALONE_MS));
-    bench.tell(`making a version of ${size} MB`);
-    const large = await measureImports(bench, `imports of a version of ${size} MB`, false, async () => {
-      const { path } = await bench.histories.archive(largeVersions(1, size));
-      return path;
-    });
-    // Nothing is wrong with these documents.
-    if (large.failure !== null) large.cells.splice(-1, 1, verdict(false));
-    const rows = [nothing, large.cells];
-    for (const document of hostileDocuments(bench.quick ? 0.05 : 1)) {
+    const rows = [nothing];
+    if (bench.wants('large')) {
+      bench.tell(`making a version of ${size} MB`);
+      const { cells, failure } = await measureImports(
+        bench,
+        `imports of a version of ${size} MB`,
+        false,
+        async () => {
+          const { path } = await bench.histories.archive(largeVersions(1, size));
+          return path;
+        },
+      );
+      // Nothing is wrong with these documents.
+      rows.push(failure === null ? cells : cells.with(-1, verdict(false)));
+    }
+    for (const document of bench.wants('hostile') ? hostileDocuments(bench.quick ? 0.05 : 1) : []) {
       bench.tell(`making ${document.title}`);
       const path = writeHostileArchive(document, bench.directory);
       rows.push((await measureImports(bench, `dry runs of ${document.title}`, true, () => path)).cells);
@@ -40,7 +49,7 @@ export const load: Group = {
     return [
       {
         title: `${1000 / BETWEEN_PREVIEWS_MS} previews a second beside ${AT_ONCE} jobs at once, with --max-old-space-size=${HEAP_MEGABYTES}`,
-        head: ['beside', 'jobs', 'previews', 'median', 'p99', 'peak RSS', 'longest block', 'goal', ''],
+        head: HEAD,
         rows,
         notes: [
           'Latencies from when a preview was due: one that waits for another counts its waiting. A hostile document may be refused; the process has to go on.',
@@ -97,6 +106,7 @@ async function measure(
     `${percentile(latencies, 0.99).toFixed(1)} ms`,
     report === null ? 'the process ended' : megabytes(report.peakMemory),
     report === null ? '' : `${report.longestBlock.toFixed(0)} ms`,
+    report === null ? '' : `${report.mostWork.toFixed(0)} ms`,
     `≤ ${LONGEST_BLOCK_MS} ms`,
     verdict(report !== null && failures.length === 0 && report.longestBlock <= LONGEST_BLOCK_MS),
   ];

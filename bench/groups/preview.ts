@@ -56,6 +56,7 @@ interface Way {
 /** How long a preview takes whose digests are on record. */
 export const preview: Group = {
   name: 'preview',
+  parts: [],
   minutes: { full: 1, quick: 1 },
   async run({ histories, quick, tell }) {
     const shape = usualHistory(quick ? 40 : 200);

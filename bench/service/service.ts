@@ -29,19 +29,19 @@ export class ServiceEndedError extends Error {
 }
 
 const ROOT = new URL('../../', import.meta.url);
-/** What `npm start` runs Node.js with, the file to run last. */
+/** How `npm start` runs Node.js: with which variable, and with what behind it, the file to run last. */
 const START = readStartScript();
 const PROBE = new URL('./probe.ts', import.meta.url).href;
 const MAX_FILE_BYTES = 2 ** 31;
 const GATEWAY_SECRET = 'the-secret-of-the-bench';
 const ANNOUNCEMENT = /^Endpoint +(\S+)\n(?:.*\n)*?Token +(\S+)\n/m;
 
-function readStartScript(): string[] {
+function readStartScript(): { readonly cache: string; readonly command: readonly string[] } {
   const { scripts } = JSON.parse(readFileSync(new URL('package.json', ROOT), 'utf8'));
-  const [, command] = /^exec node (.+)$/.exec(scripts.start) ?? [];
-  if (command === undefined)
+  const [, cache, command] = /^exec env NODE_COMPILE_CACHE=(\S+) node (.+)$/.exec(scripts.start) ?? [];
+  if (cache === undefined || command === undefined)
     throw new Error('package.json has another script "start" than the bench knows to run.');
-  return command.split(' ');
+  return { cache, command: command.split(' ') };
 }
 
 /** Starts the service on a database and waits until it can be asked. */
@@ -50,10 +50,11 @@ export async function startBenchService(
   { nodeOptions = [] }: { readonly nodeOptions?: readonly string[] } = {},
 ): Promise<BenchService> {
   const directory = await mkdtemp(join(tmpdir(), 'state-archive-bench-'));
-  const child = spawn(process.execPath, [...nodeOptions, '--import', PROBE, ...START], {
+  const child = spawn(process.execPath, [...nodeOptions, '--import', PROBE, ...START.command], {
     cwd: fileURLToPath(ROOT),
     env: {
       PATH: process.env.PATH,
+      NODE_COMPILE_CACHE: START.cache,
       PORT: '0',
       DATABASE_URL: database.connectionString,
       DATA_DIR: join(directory, 'data'),

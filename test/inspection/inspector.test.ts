@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
-import { existsSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
+import { getPriority } from 'node:os';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { DEFAULT_ARCHIVE_LIMITS } from '../../src/archive/format.ts';
 import { Growth } from '../../src/archive/growth.ts';
@@ -51,6 +52,25 @@ test('two inspections at a time do not mix', async () => {
   );
   expect(one).toMatchObject({ resourceSpans: 3, spansAreDerived: false, managedInstances: 2 });
   expect(two).toMatchObject({ resourceSpans: 3, spansAreDerived: true, managedInstances: 3 });
+});
+
+const onLinux = process.platform === 'linux' ? test : test.skip;
+
+onLinux('what else the process does goes before an inspection', async () => {
+  const path = inDirectory('polite');
+  await buildArchive(smallHistory, path);
+  let niceness: number[] = [];
+  const looking: Storage = {
+    ...keepsAll,
+    jsonbText: async () => {
+      niceness = readdirSync('/proc/self/task').map((thread) => getPriority(Number(thread)));
+      return null;
+    },
+  };
+  await inspector.inspectForRestore(inspected(path), looking, null);
+  const own = getPriority();
+  expect(niceness).toContain(own);
+  expect(niceness).toContain(Math.min(own + 5, 19));
 });
 
 describe('nothing is left of an inspection', () => {
