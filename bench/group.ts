@@ -20,7 +20,7 @@ export interface Bench {
 export interface Group {
   readonly name: string;
   /** What can be asked for alone, `name/part`. */
-  readonly parts: readonly string[];
+  readonly parts?: readonly string[];
   /** How long it takes on two cores, in minutes. */
   readonly minutes: { readonly full: number; readonly quick: number };
   /** Measures. What the service fails at is part of the tables; what it throws is a fault of the bench. */

@@ -20,7 +20,7 @@ export class UsageError extends Error {
  * @throws UsageError
  */
 export function readOptions(args: readonly string[], known: readonly Group[]): Options {
-  const parts = known.flatMap(({ name, parts }) => parts.map((part) => `${name}/${part}`));
+  const parts = known.flatMap(({ name, parts = [] }) => parts.map((part) => `${name}/${part}`));
   const names = [...known.map(({ name }) => name), ...parts];
   const usage = `npm run bench -- [--quick] [${names.join('] [')}]`;
   try {

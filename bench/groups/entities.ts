@@ -15,7 +15,6 @@ const QUERY = `query ($representations: [_Any!]!) {
 /** How long a gateway waits for what a page of another subgraph's states asks of this one. */
 export const entities: Group = {
   name: 'entities',
-  parts: [],
   minutes: { full: 1, quick: 1 },
   async run({ histories, quick, tell }) {
     const shape = usualHistory(quick ? 40 : 200);

@@ -21,7 +21,6 @@ interface Job {
 /** How much memory the service takes for each job, and for how long its event loop does nothing else. */
 export const footprint: Group = {
   name: 'footprint',
-  parts: [],
   minutes: { full: 10, quick: 2 },
   async run(bench) {
     const usual = usualHistory(bench.quick ? 20 : 200);

@@ -56,7 +56,6 @@ interface Way {
 /** How long a preview takes whose digests are on record. */
 export const preview: Group = {
   name: 'preview',
-  parts: [],
   minutes: { full: 1, quick: 1 },
   async run({ histories, quick, tell }) {
     const shape = usualHistory(quick ? 40 : 200);

@@ -11,7 +11,6 @@ import { startBenchService } from '../service/service.ts';
 /** How long exports and imports take beside what an expert could do with the database. */
 export const ratios: Group = {
   name: 'ratios',
-  parts: [],
   minutes: { full: 6, quick: 1 },
   async run(bench) {
     const shape = usualHistory(bench.quick ? 40 : 200);
