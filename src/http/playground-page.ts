@@ -23,8 +23,18 @@ export function readJobs(): readonly Job[] {
     });
 }
 
-/** @returns the page of the playground, for the nonce that its answer's policy lets styles carry. */
-export function preparePlaygroundPage(): (nonce: string) => string {
-  const page = readFileSync(new URL('page.html', PAGE), 'utf8');
+/**
+ * @param release - what the addresses of the page's files begin with.
+ * @returns the page of the playground, for the nonce that its answer's policy lets styles carry.
+ */
+export function preparePlaygroundPage(release: string): (nonce: string) => string {
+  const jobs = escapeAttribute(JSON.stringify(readJobs()));
+  const page = readFileSync(new URL('page.html', PAGE), 'utf8')
+    .replace('{{release}}', release)
+    .replace('{{jobs}}', () => jobs);
   return (nonce) => page.replace('{{nonce}}', nonce);
+}
+
+function escapeAttribute(text: string): string {
+  return text.replaceAll('&', '&amp;').replaceAll('"', '&quot;');
 }

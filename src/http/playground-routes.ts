@@ -1,14 +1,19 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import { extname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { gzip } from 'node:zlib';
 import { getDistDirectory } from 'altair-static';
 import type { FastifyInstance } from 'fastify';
 import { HttpError } from './http-error.ts';
-import { preparePlaygroundPage, readJobs } from './playground-page.ts';
+import { preparePlaygroundPage } from './playground-page.ts';
 import { refuseOtherMethods } from './route-methods.ts';
 
-const PREFIX = '/playground/';
+const OWN_FILES = ['session.js', 'upload.js', 'start.js', 'page.css'];
+/** What SHA-256 needs of the package that has it. */
+const HASH_FILES = ['sha2.js', '_md.js', '_u64.js', 'utils.js'];
 
 /** The media types of the files that are served. What has none of them is not served: so is the page of a sandbox. */
 const MEDIA_TYPES: Readonly<Record<string, string>> = {
@@ -22,18 +27,19 @@ const MEDIA_TYPES: Readonly<Record<string, string>> = {
   '.woff2': 'font/woff2',
 };
 
-/** A file as it is sent, read when it is first asked for. */
-interface StaticFile {
-  readonly bytes: Buffer;
-  readonly etag: string;
-}
+/** What is smaller when it is packed, as text is and fonts and pictures are not. */
+const PACKABLE = /^text\/|json|svg/;
+const pack = promisify(gzip);
 
 /**
  * `GET /playground`: the support playground, which is Altair with a bar above it. All of it comes from this server, out of
- * the installed packages and `playground/`, and its policy lets nothing come from, or go, elsewhere.
+ * the installed packages and `playground/`, and its policy lets nothing come from, or go, elsewhere. Its files stand below a
+ * name that changes with any of them, so that a browser asks for each once.
  */
 export function addPlaygroundRoutes(server: FastifyInstance): void {
-  const renderPage = preparePlaygroundPage();
+  const files = servedFiles();
+  const release = releaseOf(files);
+  const renderPage = preparePlaygroundPage(release);
   server.route({
     method: ['GET', 'HEAD'],
     url: '/playground',
@@ -44,64 +50,85 @@ export function addPlaygroundRoutes(server: FastifyInstance): void {
           'content-security-policy': contentSecurityPolicy(nonce),
           'x-frame-options': 'DENY',
           'referrer-policy': 'no-referrer',
+          'cache-control': 'no-store',
         })
         .type('text/html; charset=utf-8')
         .send(renderPage(nonce));
     },
   });
 
-  const jobs = readJobs();
-  server.route({
+  const packed = packOnce();
+  const url = '/playground/:release/*';
+  server.route<{ Params: { release: string; '*': string } }>({
     method: ['GET', 'HEAD'],
-    url: `${PREFIX}jobs.json`,
-    handler: async () => jobs,
-  });
-
-  const paths = servedFiles();
-  const read = new Map<string, StaticFile>();
-  server.route<{ Params: { '*': string } }>({
-    method: ['GET', 'HEAD'],
-    url: `${PREFIX}*`,
-    async handler(request, reply) {
-      const name = request.params['*'];
-      const path = paths.get(name);
+    url,
+    async handler({ params, headers }, reply) {
+      const name = params['*'];
+      const path = files.get(name);
       const mediaType = MEDIA_TYPES[extname(name)];
       if (path === undefined || mediaType === undefined)
         throw new HttpError(404, 'NOT_FOUND', 'The playground has no such file.');
-      const file = read.get(name) ?? readStaticFile(path);
-      read.set(name, file);
-      reply.headers({ etag: file.etag, 'cache-control': 'no-cache' });
-      if (request.headers['if-none-match'] === file.etag) return reply.code(304).send();
-      return reply.type(mediaType).send(file.bytes);
+      const isPacked = PACKABLE.test(mediaType) && acceptsGzip(headers['accept-encoding']);
+      const etag = `"${release}${isPacked ? '-gzip' : ''}"`;
+      reply.headers({
+        etag,
+        vary: 'accept-encoding',
+        // Another release's page may ask while releases change: it gets what there is, for this once.
+        'cache-control': params.release === release ? 'public, max-age=31536000, immutable' : 'no-cache',
+      });
+      if (headers['if-none-match'] === etag) return reply.code(304).send();
+      reply.type(mediaType);
+      if (!isPacked) return reply.send(await readFile(path));
+      return reply.header('content-encoding', 'gzip').send(await packed(path));
     },
   });
-  for (const url of ['/playground', `${PREFIX}jobs.json`, `${PREFIX}*`])
-    refuseOtherMethods(server, url, ['GET', 'HEAD']);
+  for (const address of ['/playground', url]) refuseOtherMethods(server, address, ['GET', 'HEAD']);
 }
 
-/** Where each file is, by its address below `/playground/`. No other path is ever opened. */
+/** Where each file is, by its address below the release. No other path is ever opened. */
 function servedFiles(): ReadonlyMap<string, string> {
   const own = fileURLToPath(new URL('./playground/', import.meta.url));
   const memory = fileURLToPath(new URL('../../', import.meta.resolve('fake-indexeddb')));
-  const directories = [
+  const hashes = fileURLToPath(new URL('./', import.meta.resolve('@noble/hashes/sha2.js')));
+  const files = new Map(OWN_FILES.map((name) => [name, join(own, name)]));
+  for (const name of HASH_FILES) files.set(`hashes/${name}`, join(hashes, name));
+  for (const [prefix, directory] of [
     ['static', getDistDirectory()],
     ['memory/auto', join(memory, 'auto')],
     ['memory/build/esm', join(memory, 'build/esm')],
-  ] as const;
-  const files = new Map(['session.js', 'start.js', 'page.css'].map((name) => [name, join(own, name)]));
-  for (const [prefix, directory] of directories) {
+  ] as const) {
     for (const entry of readdirSync(directory, { recursive: true, encoding: 'utf8' })) {
       // Altair would run scripts in this frame. Without it none is run: the policy allows no other frame.
-      if (entry.startsWith('iframe-sandbox')) continue;
+      if (entry.startsWith('iframe-sandbox') || MEDIA_TYPES[extname(entry)] === undefined) continue;
       files.set(`${prefix}/${entry.replaceAll('\\', '/')}`, join(directory, entry));
     }
   }
   return files;
 }
 
-function readStaticFile(path: string): StaticFile {
-  const bytes = readFileSync(path);
-  return { bytes, etag: `"${createHash('sha256').update(bytes).digest('base64url')}"` };
+/** @returns packs a file when it is first asked for, and has it ready from then on. */
+function packOnce(): (path: string) => Promise<Buffer> {
+  const known = new Map<string, Promise<Buffer>>();
+  return (path) => {
+    const bytes = known.get(path) ?? readFile(path).then((plain) => pack(plain, { level: 9 }));
+    known.set(path, bytes);
+    return bytes;
+  };
+}
+
+/** A name for all the files as they are: any other byte of them, and it is another. */
+function releaseOf(files: ReadonlyMap<string, string>): string {
+  const hash = createHash('sha256');
+  for (const [name, path] of files) hash.update(name).update(readFileSync(path));
+  return hash.digest('base64url').slice(0, 16);
+}
+
+/** Whether a client takes gzip. No quality but none at all counts: there is no third choice. */
+function acceptsGzip(header: string | string[] | undefined): boolean {
+  return String(header ?? '')
+    .split(',')
+    .map((coding) => coding.split(';').map((part) => part.trim().toLowerCase()))
+    .some(([name, quality = 'q=1']) => name === 'gzip' && !/^q=0(\.0*)?$/.test(quality));
 }
 
 /** Scripts come from this server's files alone; what Altair puts into the page as a style carries the nonce. */

@@ -1,10 +1,10 @@
-import { createHash } from 'node:crypto';
-import { copyFile, mkdtemp, readFile, rm } from 'node:fs/promises';
+import { createHash, randomUUID } from 'node:crypto';
+import { copyFile, mkdtemp, readFile, rm, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { type BrowserContext, chromium, type Page } from 'playwright-core';
+import { type BrowserContext, chromium, type Page, type Request } from 'playwright-core';
 import { loadSampleHistory } from '../../src/development/sample-history.ts';
 import { findBrowser, HOW_TO_GET_A_BROWSER } from '../support/browser.ts';
 import { startTestService, type TestService } from '../support/service.ts';
@@ -13,6 +13,9 @@ import { startTestService, type TestService } from '../support/service.ts';
 const PICTURES = fileURLToPath(new URL('../../coverage/playground/', import.meta.url));
 const VIEWPORT = { width: 1360, height: 760 };
 const IN_README = { '3-export': 'playground-export', '4-dry-run': 'playground-dry-run' } as const;
+
+const MEBIBYTE = 1024 * 1024;
+const OTHER_ENVIRONMENT = '4d3d2cf0-5c0e-4f0c-9d5b-6f6f0a4b8a11';
 
 const browser = findBrowser();
 const suite = browser === undefined ? describe.skip : describe;
@@ -34,7 +37,7 @@ suite(browser === undefined ? `${title} (${HOW_TO_GET_A_BROWSER})` : title, () =
       args: ['--no-sandbox'],
       viewport: VIEWPORT,
     });
-    context.setDefaultTimeout(300_000);
+    context.setDefaultTimeout(60_000);
     elsewhere = [];
     context.on('request', (request) => {
       if (!/^(data|blob):/.test(request.url()) && new URL(request.url()).origin !== service.url)
@@ -48,8 +51,9 @@ suite(browser === undefined ? `${title} (${HOW_TO_GET_A_BROWSER})` : title, () =
   });
 
   /** The playground as it is when it has just been opened, with a token in its place. */
-  async function open(): Promise<Page> {
+  async function open(script = ''): Promise<Page> {
     const page = await context.newPage();
+    await page.addInitScript(script);
     await page.goto(`${service.url}/playground`);
     await page.getByText('Who did what').first().waitFor();
     await page.getByLabel('Token').fill(await service.token());
@@ -61,14 +65,17 @@ suite(browser === undefined ? `${title} (${HOW_TO_GET_A_BROWSER})` : title, () =
     await page.locator('.window-switcher__item', { hasText: tab }).click();
     const shown = page.locator('app-window:visible');
     await edit?.(page);
-    const answered = page.waitForResponse(
-      (response) =>
-        !response.request().postData()?.includes('IntrospectionQuery') && response.url().endsWith('/graphql'),
-    );
+    const answered = page.waitForResponse((response) => isOfTab(response.request()));
     await shown.getByRole('button', { name: 'Send Request' }).click();
     const answer = await (await answered).json();
     await shown.locator('app-query-result').getByText('"data"').waitFor();
     return answer;
+  }
+
+  /** Whether somebody asked for it, and not the page by itself. */
+  function isOfTab(request: Request): boolean {
+    const isQuery = request.url().endsWith('/graphql');
+    return isQuery && !/IntrospectionQuery|stageStateArchiveUpload/.test(request.postData() ?? '');
   }
 
   /** As a person does: a word of the document is marked, and another typed over it. */
@@ -153,6 +160,50 @@ suite(browser === undefined ? `${title} (${HOW_TO_GET_A_BROWSER})` : title, () =
     await page.close();
   });
 
+  test('an archive larger than a part is sent in parts, and goes on where the connection was cut', async () => {
+    const page = await open(CUT_THE_FIRST_PART);
+    const noArchive = join(directory, 'large.klstate');
+    await writeFile(noArchive, '');
+    await truncate(noArchive, 33 * MEBIBYTE);
+    await page.getByLabel('Archive to import').setInputFiles(noArchive);
+    const answer = await send(page, 'Dry-run import');
+    expect(await page.evaluate('sent')).toEqual([
+      ['PATCH', '0'],
+      ['HEAD', null],
+      ['PATCH', '0'],
+      ['PATCH', String(32 * MEBIBYTE)],
+    ]);
+    // It is there, whole and as announced, and then it is looked into.
+    expect(answer.data.importStateArchive.userErrors).toMatchObject([{ code: 'ARCHIVE_UNSUPPORTED_FORMAT' }]);
+    await page.close();
+  });
+
+  test('what every tab needs is asked for once, and an environment that is filled in goes along with each', async () => {
+    const page = await context.newPage();
+    const asked: Request[] = [];
+    page.on('request', (request) => {
+      if (request.url().endsWith('/graphql')) asked.push(request);
+    });
+    await page.goto(`${service.url}/playground`);
+    await page.getByText('Who did what').first().waitFor();
+    await page.getByLabel('Token').fill(await service.token());
+    await page.getByText('Your own environment').click();
+    await page.getByLabel('Workspace id').fill(randomUUID());
+    await page.getByLabel('Environment id').fill(` ${OTHER_ENVIRONMENT} `);
+    await page.getByText(`Environment ${OTHER_ENVIRONMENT}`).waitFor();
+    const { data } = await send(page, 'Find a state');
+    expect(data.stateArchives.nodes).toEqual([]);
+    await page.getByText('Reason, for the record').waitFor({ state: 'hidden' });
+    const [schema, find] = asked.map((request) => request.postDataJSON());
+    expect(schema.query).toContain('IntrospectionQuery');
+    expect(find.variables.scope).toEqual({
+      workspaceId: expect.any(String),
+      environmentId: OTHER_ENVIRONMENT,
+    });
+    expect(asked).toHaveLength(2);
+    await page.close();
+  });
+
   test('a token is gone with a reload unless it is asked to stay, and nothing else of a session is kept', async () => {
     const page = await open();
     const token = await page.getByLabel('Token').inputValue();
@@ -179,6 +230,16 @@ async function expectHidden(page: Page, words: RegExp): Promise<void> {
 }
 
 const sha256 = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest('hex');
+
+/** A script that notes what is sent of an upload, and fails the first part of it as a connection does that is cut. */
+const CUT_THE_FIRST_PART = `
+  const { fetch } = window;
+  window.sent = [];
+  window.fetch = (resource, init) => {
+    if (['PATCH', 'HEAD'].includes(init?.method)) sent.push([init.method, new Headers(init.headers).get('upload-offset')]);
+    return sent.length === 1 && init?.method === "PATCH" ? Promise.reject(new TypeError('network error')) : fetch(resource, init);
+  };
+`;
 
 /** What the browser itself has stored for the page: a frame has stores that the page has not replaced. */
 function keptBy(page: Page): Promise<unknown> {

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { buildASTSchema, parse, validate } from 'graphql';
 import { readJobs } from '../../src/http/playground-page.ts';
@@ -36,8 +36,17 @@ test('everything the page loads, and all that this loads in turn, is on the same
     .map(([, address = '']) => address)
     .filter((address) => !address.startsWith('data:'));
   await Promise.all(addresses.map((address) => load(new URL(address, server.url + base).href)));
-  for (const file of ['session.js', 'static/main.js', 'start.js', 'memory/build/esm/fakeIndexedDB.js'])
-    expect(seen).toContain(`/playground/${file}`);
+  const below = [...seen].map((path) => path.replace(/^\/playground\/[\w-]{16}\//, ''));
+  expect(below).toEqual(
+    expect.arrayContaining([
+      'session.js',
+      'upload.js',
+      'hashes/sha2.js',
+      'static/main.js',
+      'start.js',
+      'memory/build/esm/fakeIndexedDB.js',
+    ]),
+  );
 });
 
 test('the page runs no script but files of this server, is framed by nobody, and reaches nobody else', async () => {
@@ -69,9 +78,11 @@ describe('the jobs of support', () => {
     },
   );
 
-  test('are told to the page in order', async () => {
-    const { json } = await send(server, 'GET', '/playground/jobs.json');
-    expect(json.map(({ name }: { name: string }) => name)).toEqual([
+  test('are in the page, in order', async () => {
+    const { text } = await send(server, 'GET', '/playground');
+    const jobs = /data-jobs="([^"]*)"/.exec(text)?.[1]?.replaceAll('&quot;', '"').replaceAll('&amp;', '&');
+    expect(JSON.parse(jobs ?? '')).toEqual(readJobs());
+    expect(readJobs().map(({ name }) => name)).toEqual([
       '1 Find a state',
       '2 Preview history',
       '3 Export, download',
@@ -87,22 +98,72 @@ describe('the jobs of support', () => {
   });
 });
 
-test('a file is sent once: the next request for it is 304', async () => {
-  const first = await send(server, 'GET', '/playground/static/styles.css');
-  const again = await send(server, 'GET', '/playground/static/styles.css', {
-    'if-none-match': String(first.headers.etag),
+describe('the files of the page', () => {
+  let release: string;
+  beforeAll(async () => {
+    const { text } = await send(server, 'GET', '/playground');
+    release = /<base href="(\/playground\/[\w-]{16}\/)static\/"/.exec(text)?.[1] ?? '';
   });
-  expect(again).toMatchObject({ status: 304, text: '' });
+
+  test('are asked for once: their address changes with them, and they may be kept for ever', async () => {
+    const { headers } = await send(server, 'GET', `${release}static/styles.css`);
+    expect(headers['cache-control']).toBe('public, max-age=31536000, immutable');
+    const again = { 'if-none-match': String(headers.etag) };
+    expect(await send(server, 'GET', `${release}static/styles.css`, again)).toMatchObject({
+      status: 304,
+      text: '',
+    });
+  });
+
+  test('are not kept below the name of another release', async () => {
+    const { status, headers } = await send(server, 'GET', '/playground/0123456789abcdef/session.js');
+    expect([status, headers['cache-control']]).toEqual([200, 'no-cache']);
+  });
+
+  test.each([
+    ['gzip, deflate, br', true],
+    ['br;q=1, GZIP ; q=0.5', true],
+    ['gzip;q=0', false],
+    ['gzip; q=0.000, identity', false],
+    ['identity', false],
+  ])('for accept-encoding: %s they are packed: %s', async (acceptEncoding, isPacked) => {
+    const address = `${release}static/main.js`;
+    const plain = await send(server, 'GET', address);
+    const answer = await send(server, 'GET', address, { 'accept-encoding': acceptEncoding });
+    expect(answer.headers['content-encoding']).toBe(isPacked ? 'gzip' : undefined);
+    expect(answer.headers.vary).toBe('accept-encoding');
+    const length = Number(answer.headers['content-length']);
+    if (isPacked) expect(length).toBeLessThan(Number(plain.headers['content-length']) / 3);
+    else expect(answer.text).toBe(plain.text);
+    expect(answer.headers.etag === plain.headers.etag).toBe(!isPacked);
+  });
+
+  test('that are packed by themselves are sent as they are', async () => {
+    const accept = { 'accept-encoding': 'gzip' };
+    const { status, headers } = await send(
+      server,
+      'GET',
+      `${release}static/assets/img/altair_logo.svg`,
+      accept,
+    );
+    expect([status, headers['content-encoding']]).toEqual([200, 'gzip']);
+    const font = readdirSync(
+      new URL('../../node_modules/altair-static/build/dist/media/', import.meta.url),
+    ).find((name) => name.endsWith('.woff2'));
+    const packed = await send(server, 'GET', `${release}static/media/${font}`, accept);
+    expect([packed.status, packed.headers['content-encoding']]).toEqual([200, undefined]);
+  });
 });
 
 test.each([
-  '/playground/static/nothing.js',
-  '/playground/static/../../package.json',
-  '/playground/static/%2e%2e/index.js',
-  '/playground/static/index.html',
-  '/playground/static/iframe-sandbox/index.html',
-  '/playground/memory/package.json',
-  '/playground/jobs/1-find.graphql',
+  '/playground/x/static/nothing.js',
+  '/playground/x/static/../../package.json',
+  '/playground/x/static/%2e%2e/index.js',
+  '/playground/x/static/index.html',
+  '/playground/x/static/iframe-sandbox/index.html',
+  '/playground/x/memory/package.json',
+  '/playground/x/jobs/1-find.graphql',
+  '/playground/session.js',
 ])('%s is 404 in JSON', async (path) => {
   const answer = await send(server, 'GET', path);
   expect(answer.status).toBe(404);

@@ -1,9 +1,10 @@
 /**
  * @file Runs before Altair does: nothing of a session is kept in the browser, except the token, and that only until the
- * tab is closed and if asked. The token, the archive to import and the archive to download have their places in the bar,
- * so that none of them becomes part of what Altair stores, shows or shares.
+ * tab is closed and if asked. The token, the environment, the archive to import and the archive to download have their places
+ * in the bar, so that none of them becomes part of what Altair stores, shows or shares.
  */
 import './memory/auto/index.mjs';
+import { NotSent, StagedArchive } from './upload.js';
 
 const TOKEN_KEY = 'state-archive-token';
 const ENDPOINT = new URL('/graphql', location.origin).href;
@@ -13,9 +14,15 @@ for (const name of ['localStorage', 'sessionStorage']) {
   Object.defineProperty(window, name, { value: memoryStorage() });
 }
 
-const [token, keep, whose, file, download] = ['token', 'keep', 'whose', 'file', 'download'].map((id) =>
-  document.getElementById(id),
-);
+const [token, keep, whose, scope, file, progress, download] = [
+  'token',
+  'keep',
+  'whose',
+  'scope',
+  'file',
+  'progress',
+  'download',
+].map((id) => document.getElementById(id));
 
 token.value = keeper.getItem(TOKEN_KEY) ?? '';
 keep.checked = token.value !== '';
@@ -27,6 +34,14 @@ for (const input of [token, keep]) {
     tellWhose();
   });
 }
+scope.addEventListener('input', () => {
+  const { environmentId } = chosenScope() ?? {};
+  scope.querySelector('summary').textContent =
+    environmentId === undefined ? 'Your own environment' : `Environment ${environmentId}`;
+});
+document.addEventListener('pointerdown', ({ target }) => {
+  if (!scope.contains(target)) scope.open = false;
+});
 
 const send = window.fetch.bind(window);
 window.fetch = async (resource, init = {}) => {
@@ -34,39 +49,80 @@ window.fetch = async (resource, init = {}) => {
   if (!isQuery) return send(resource, init);
   const headers = new Headers(init.headers);
   if (bearer() !== '' && !headers.has('authorization')) headers.set('authorization', `Bearer ${bearer()}`);
-  let { body } = init;
-  if (typeof body === 'string' && wantsFile(JSON.parse(body))) {
+  const request = { ...init, headers };
+  // A file of Altair's own goes along as it is.
+  if (typeof init.body !== 'string') return send(resource, request);
+  if (init.body.includes('IntrospectionQuery')) return askForSchema(resource, request);
+  return askForPerson(resource, request);
+};
+
+const schemas = new Map();
+
+/** What every tab asks for when it opens is asked for once for all of them. */
+async function askForSchema(resource, { signal: _signal, ...request }) {
+  const asked = schemas.get(request.body) ?? send(resource, request);
+  schemas.set(request.body, asked);
+  const forget = () => schemas.delete(request.body);
+  const response = await asked.catch((error) => {
+    forget();
+    throw error;
+  });
+  if (!response.ok) forget();
+  return response.clone();
+}
+
+/** Sends what stands in a tab, with what the bar has for it. */
+async function askForPerson(resource, request) {
+  const operation = JSON.parse(request.body);
+  const variables = { ...operation.variables };
+  const wants = (name) =>
+    new RegExp(`\\$${name}\\s*:`).test(operation.query ?? '') && variables[name] === undefined;
+  if (wants('scope') && chosenScope() !== undefined) variables.scope = chosenScope();
+  const ask = async (asked, signal) =>
+    (await send(resource, { ...request, body: JSON.stringify(asked), signal })).json();
+  const tell = (words) => {
+    progress.textContent = words;
+  };
+
+  let staged;
+  if (wants('uploadId')) {
     const [archive] = file.files;
     if (archive === undefined)
       return answer('Choose the archive to import in the bar above, then send again.');
-    body = withFile(JSON.parse(body), archive);
-    headers.delete('content-type');
+    try {
+      staged = await StagedArchive.send(archive, {
+        scope: variables.scope,
+        ask,
+        tell,
+        signal: request.signal,
+      });
+    } catch (error) {
+      if (error instanceof NotSent) return answer(error.message);
+      throw error;
+    } finally {
+      tell('');
+    }
+    variables.uploadId = staged.id;
   }
-  const response = await send(resource, { ...init, headers, body });
-  offerDownload(await response.clone().text());
+  const response = await send(resource, { ...request, body: JSON.stringify({ ...operation, variables }) });
+  const text = await response.clone().text();
+  // What was refused before there was an operation would wait for another try that never comes.
+  staged?.discard();
+  offerDownload(text);
   return response;
-};
+}
 
 /** The token as it goes into the header, whichever way it was copied. */
 function bearer() {
   return token.value.trim().replace(/^(Authorization:\s*)?Bearer\s+/i, '');
 }
 
-/** Whether the document declares `$file` and nothing was chosen for it in Altair's own way. */
-function wantsFile({ query, variables }) {
-  return /\$file\s*:\s*Upload\b/.test(query ?? '') && !variables?.file;
-}
-
-/** A multipart request, as the GraphQL multipart request specification describes. */
-function withFile(operations, archive) {
-  const form = new FormData();
-  form.set(
-    'operations',
-    JSON.stringify({ ...operations, variables: { ...operations.variables, file: null } }),
-  );
-  form.set('map', '{"0":["variables.file"]}');
-  form.set('0', archive, archive.name);
-  return form;
+/** The environment that was filled in; undefined for the caller's own. */
+function chosenScope() {
+  const given = [...new FormData(scope.querySelector('form'))]
+    .map(([name, value]) => [name, value.trim()])
+    .filter(([, value]) => value !== '');
+  return given.length === 0 ? undefined : Object.fromEntries(given);
 }
 
 function answer(message) {
@@ -74,7 +130,6 @@ function answer(message) {
     headers: { 'content-type': 'application/json' },
   });
 }
-
 /** Shows the links of an answer that lead to an archive, the first one of them. */
 function offerDownload(text) {
   const archive = text.includes('"downloadUrl"') ? findArchive(JSON.parse(text)) : undefined;

@@ -1,6 +1,6 @@
 /** @file Starts Altair, once it is there, with a tab for each of the jobs of the page. */
 const root = document.querySelector('app-root');
-const jobs = await (await fetch('/playground/jobs.json')).json();
+const jobs = JSON.parse(root.dataset.jobs);
 const endpointURL = new URL('/graphql', location.origin).href;
 
 window.AltairGraphQL.init({
