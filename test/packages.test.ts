@@ -1,10 +1,12 @@
-import { readFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from '@jest/globals';
 
 interface Locked {
   readonly version: string;
+  readonly dev?: true;
   readonly integrity?: string;
   readonly bin?: Readonly<Record<string, string>>;
   readonly hasInstallScript?: true;
@@ -50,6 +52,21 @@ test.each(['20.20.0', '24.21.0'])(
     expect(names.sort()).toEqual(version.startsWith('24') ? [] : NEED_OUR_NODE);
   },
 );
+
+test.each([
+  ['production', 320, ({ dev }: Locked) => dev === undefined],
+  ['everything', 600, () => true],
+])('%s takes at most %d MB once it is installed', (_what, megabytes, isMeant) => {
+  const root = new URL('../', import.meta.url);
+  const paths = Object.entries(locked)
+    .filter(([path, entry]) => path !== '' && isMeant(entry) && existsSync(new URL(path, root)))
+    .map(([path]) => path);
+  const [total = ''] = execFileSync('du', ['-skc', ...paths], { cwd: root, encoding: 'utf8' })
+    .trim()
+    .split('\n')
+    .slice(-1);
+  expect(Number.parseInt(total, 10) / 1024).toBeLessThanOrEqual(megabytes);
+});
 
 test('the tests run on that Node.js', () => {
   expect(process.execPath).toContain(fileURLToPath(new URL('../node_modules/node-', import.meta.url)));

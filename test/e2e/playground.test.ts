@@ -37,7 +37,7 @@ suite(browser === undefined ? `${title} (${HOW_TO_GET_A_BROWSER})` : title, () =
       args: ['--no-sandbox'],
       viewport: VIEWPORT,
     });
-    context.setDefaultTimeout(60_000);
+    context.setDefaultTimeout(300_000);
     elsewhere = [];
     context.on('request', (request) => {
       if (!/^(data|blob):/.test(request.url()) && new URL(request.url()).origin !== service.url)
