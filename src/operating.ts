@@ -12,13 +12,12 @@ import { EnvironmentDatabases } from './database/environment-databases.ts';
 import type { Listener } from './database/notifications.ts';
 import { Inspector } from './inspection/inspector.ts';
 import { DownloadAccesses } from './operations/download-accesses.ts';
-import { removeExpiredArchives } from './operations/downloads.ts';
 import { Environments } from './operations/environments.ts';
+import { HOUSEKEEPING_MS, housekeep } from './operations/housekeeping.ts';
 import { OperationQueue } from './operations/operation-queue.ts';
 import { OperationSweep, sweepOperations } from './operations/operation-sweep.ts';
 import { openWorkshop } from './operations/operation-work.ts';
 import { OperationWorker } from './operations/operation-worker.ts';
-import { removeAbandonedUploads } from './operations/received-uploads.ts';
 import type { ArchiveServices } from './operations/services.ts';
 import { UploadsInFlight } from './operations/uploads-in-flight.ts';
 import { openArchiveStore } from './store/archive-store.ts';
@@ -40,9 +39,6 @@ const MIN_INSPECTIONS = 4;
 const READY_THREADS = 1;
 const ENVIRONMENT_DATABASES = 50;
 const CONNECTIONS_AN_ENVIRONMENT = 5;
-const HOUSEKEEPING_MS = 10 * 60 * 1000;
-/** Six times as long as between two signs of life of a process. */
-const LEFTOVERS_AGE_MS = 6 * HOUSEKEEPING_MS;
 /** How long a shutdown waits until the record says that operations were handed back. */
 const HAND_BACK_MS = 10_000;
 
@@ -99,8 +95,8 @@ export async function startOperating(
     retentionSeconds: config.archiveRetentionSeconds,
   };
   await sweepOperations(database, queue).catch(blameOperator('The database cannot be used'));
-  await housekeep(services, logger);
-  const housekeeping = setInterval(() => void housekeep(services, logger), HOUSEKEEPING_MS);
+  await housekeep(services);
+  const housekeeping = setInterval(() => void housekeep(services), HOUSEKEEPING_MS);
   housekeeping.unref();
   const sweep = new OperationSweep({ queue, openDatabases: () => environments.openDatabases, logger });
   worker.start(openWorkshop(services));
@@ -133,21 +129,6 @@ function listenToOthers(
         'nothing is heard on DATABASE_DIRECT_URL; operations that other processes record are found by asking, every two seconds',
       ),
   });
-}
-
-/** Removes what is past its time, and what a process that died left half done. */
-async function housekeep(services: ArchiveServices, logger: Logger): Promise<void> {
-  for (const work of [
-    () => removeExpiredArchives(services),
-    () => removeAbandonedUploads(services),
-    () => services.store.archives.removeLeftovers(LEFTOVERS_AGE_MS),
-    () => services.store.uploads.removeLeftovers(LEFTOVERS_AGE_MS),
-    () => services.scratch.removeLeftovers(LEFTOVERS_AGE_MS),
-  ]) {
-    await work().catch((error: unknown) => {
-      logger.warn({ error: describeError(error) }, 'housekeeping failed; it is tried again later');
-    });
-  }
 }
 
 async function linkSigner({ linkKeys: [first, ...others], dataDirectory }: Config): Promise<LinkSigner> {

@@ -35,6 +35,7 @@ export const NEEDED_RIGHTS: Readonly<Record<string, readonly Right[]>> = {
   'state_archive.version_digest': ['SELECT', 'INSERT', 'UPDATE', 'DELETE'],
   'state_archive.upload': ['SELECT', 'INSERT', 'UPDATE', 'DELETE'],
   'state_archive.upload_piece': ['SELECT', 'INSERT'],
+  'state_archive.housekeeping': ['SELECT', 'INSERT', 'UPDATE'],
   'state_archive.snapshot_import': ['SELECT', 'INSERT', 'UPDATE'],
   'state_archive_queue.version': ['SELECT', 'UPDATE'],
   'state_archive_queue.queue': ['SELECT', 'UPDATE'],

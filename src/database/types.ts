@@ -348,6 +348,14 @@ export interface UploadPieceTable {
   object_key: string;
 }
 
+/** Whose turn it is to look through the store. */
+export interface HousekeepingTable {
+  task: string;
+  begun_at: TimestampColumn;
+  /** The key behind which the next turn begins. */
+  position: WithDefault<string>;
+}
+
 /** SHA-256 and length of the UTF-8 of `raw_state::text`, facts that never change. */
 export interface VersionDigestTable {
   state_version_id: string;
@@ -488,6 +496,7 @@ export interface Database {
   resource_reservations: ResourceReservationsTable;
   resources: ResourcesTable;
   'state_archive.operation': OperationTable;
+  'state_archive.housekeeping': HousekeepingTable;
   'state_archive.snapshot_import': SnapshotImportTable;
   'state_archive.upload': UploadTable;
   'state_archive.upload_piece': UploadPieceTable;

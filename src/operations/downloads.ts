@@ -12,6 +12,7 @@ import { isStillPermitted } from './link-permission.ts';
 import { expireArchives, findExports } from './operation-lifecycle.ts';
 import { type ArchiveRecord, findFinishedExport, type OperationRecord } from './operation-records.ts';
 import type { ArchiveServices } from './services.ts';
+import type { Part } from './store-parts.ts';
 
 /** How long an address in the store is good for: long enough to begin a download. */
 const ADDRESS_SECONDS = 60;
@@ -115,36 +116,70 @@ const UNKNOWN_GRACE_MS = 3_600_000;
 /** So many files are asked about at a time. */
 const PAGE = 1_000;
 
+/** Puts a question to each open database, and to the others when one cannot answer: none hinders another. */
+class OpenDatabases {
+  readonly #databases: readonly KilolockDatabase[];
+  readonly #failures = new Map<KilolockDatabase, unknown>();
+
+  constructor({ openDatabases }: ArchiveServices['environments']) {
+    this.#databases = openDatabases;
+  }
+
+  async ask(question: (db: Kysely<Database>) => Promise<void>): Promise<void> {
+    for (const database of this.#databases) {
+      if (this.#failures.has(database)) continue;
+      await question(database.for('housekeeping')).catch((error) => this.#failures.set(database, error));
+    }
+  }
+
+  /** @throws AggregateError unless all have answered. */
+  end(): void {
+    if (this.#failures.size === 0) return;
+    const [cause] = this.#failures.values();
+    throw new AggregateError([...this.#failures.values()], 'Not every database could be asked.', { cause });
+  }
+}
+
 /**
- * Removes the archives whose time is past, those of exports that ended otherwise than well, and those of attempts that do
- * not count: what a process that died between two steps left is found the next time. An archive that no open database
- * knows may be another's: it goes when it is older than an archive is kept. A database that cannot be asked does not
- * hinder the others.
+ * Removes the archives whose time is past by their records.
  *
  * @throws AggregateError when not every open database could be asked, after all the others were.
  */
 export async function removeExpiredArchives({
   environments,
   store,
-  retentionSeconds,
-}: Pick<ArchiveServices, 'environments' | 'store' | 'retentionSeconds'>): Promise<void> {
-  const failures = new Map<KilolockDatabase, unknown>();
-  const ask = async (question: (db: Kysely<Database>) => Promise<void>) => {
-    for (const database of environments.openDatabases) {
-      if (failures.has(database)) continue;
-      await question(database.for('housekeeping')).catch((error) => failures.set(database, error));
-    }
-  };
-  await ask(async (db) => {
+}: Pick<ArchiveServices, 'environments' | 'store'>): Promise<void> {
+  const databases = new OpenDatabases(environments);
+  await databases.ask(async (db) => {
     for (;;) {
       const keys = await expireArchives(db, PAGE);
       for (const key of keys) await removeArchive(store, key);
       if (keys.length === 0) return;
     }
   });
-  for await (const page of pagesOf(store.archives.list(), PAGE)) {
+  databases.end();
+}
+
+/**
+ * Removes from a part of the store the archives whose time is past, those of exports that ended otherwise than well, and those of
+ * attempts that do not count: what a process that died between two steps left is found the next time. An archive that no
+ * open database knows may be another's: it goes when it is older than an archive is kept.
+ *
+ * @returns where the next part begins.
+ * @throws AggregateError when not every open database could be asked, after all the others were.
+ */
+export async function sweepArchives(
+  {
+    environments,
+    store,
+    retentionSeconds,
+  }: Pick<ArchiveServices, 'environments' | 'store' | 'retentionSeconds'>,
+  part: Part,
+): Promise<string> {
+  const databases = new OpenDatabases(environments);
+  for await (const page of pagesOf(part.objects, PAGE)) {
     const unknown = new Map(page.map((object) => [object.key, object]));
-    await ask(async (db) => {
+    await databases.ask(async (db) => {
       const ids = [...unknown.keys()].map(operationIdOf);
       const known = new Map((await findExports(db, ids)).map((record) => [record.id, record]));
       for (const key of unknown.keys()) {
@@ -158,10 +193,8 @@ export async function removeExpiredArchives({
       if (ageMs >= retentionSeconds * 1000 + UNKNOWN_GRACE_MS) await store.archives.remove(key);
     }
   }
-  if (failures.size > 0) {
-    const [cause] = failures.values();
-    throw new AggregateError([...failures.values()], 'Not every database could be asked.', { cause });
-  }
+  databases.end();
+  return part.next();
 }
 
 async function* pagesOf<Item>(items: AsyncIterable<Item>, size: number): AsyncGenerator<Item[], void, void> {

@@ -29,7 +29,7 @@ import {
 import { type ArchiveServices, auditDetails, type CallerRequest } from './services.ts';
 import { admitOperation, type OperationOptions, startOperation } from './start-operation.ts';
 import { claimUpload, findUpload } from './upload-records.ts';
-import { RequestRefusedError } from './user-error.ts';
+import { aboutField, RequestRefusedError } from './user-error.ts';
 
 /** What to restore, and under which name. */
 export interface ImportRequest extends OperationOptions {
@@ -137,8 +137,11 @@ export async function importStagedArchive(
     request,
     readUpload(services, database, staged.id),
     input,
-  );
-  const upload = { key: staged.id, sha256: staged.sha256, fileName: staged.fileName };
+  ).catch((error: unknown) => {
+    throw aboutField(error, 'uploadId');
+  });
+  const { id: key, sha256, fileName } = staged;
+  const upload = { key, sha256, fileName, inputField: 'uploadId' } as const;
   const work = { upload, input, destination, isLeft: input.dryRun };
   return startImport(services, request, work, admission.idempotency);
 }

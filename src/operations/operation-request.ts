@@ -54,7 +54,12 @@ const order = z.discriminatedUnion('kind', [
   }),
   z.strictObject({
     kind: z.literal('IMPORT'),
-    upload: z.strictObject({ key: text, sha256: text, fileName: text }),
+    upload: z.strictObject({
+      key: text,
+      sha256: text,
+      fileName: text,
+      inputField: z.enum(['file', 'uploadId']).default('file'),
+    }),
     label: text,
     onConflict: conflictPolicy,
     allowSharedLineage: z.boolean(),

@@ -7,6 +7,7 @@ import type { Caller } from '../history/states.ts';
 import { rowPathsOf } from '../restore/restore-request.ts';
 import { type LocalFile, ObjectMissingError } from '../store/object-store.ts';
 import type { ArchiveServices } from './services.ts';
+import type { Part } from './store-parts.ts';
 import {
   addPiece,
   deleteUpload,
@@ -17,7 +18,7 @@ import {
   isAbandoned,
   listPieces,
 } from './upload-records.ts';
-import { RequestRefusedError } from './user-error.ts';
+import { aboutField, RequestRefusedError } from './user-error.ts';
 
 /** A file that a caller sent, in the store: whichever machine works on it can fetch it. */
 export interface StoredUpload {
@@ -26,6 +27,8 @@ export interface StoredUpload {
   /** Lowercase hex. */
   readonly sha256: string;
   readonly fileName: string;
+  /** The field of an import's input that leads to it. */
+  readonly inputField: 'file' | 'uploadId';
 }
 
 /** The key of a piece of an upload in the store: one that nobody had before, so that nobody's piece is another's. */
@@ -54,7 +57,7 @@ export async function storeUpload(
   await insertUpload(db, caller, { id: key, fileName, sha256, byteLength }, UNUSED_SECONDS);
   await store.uploads.put(objectKey, file, signal);
   if (!(await addPiece(db, key, { startByte: 0n, byteLength, objectKey }, 1))) throw uploadGone();
-  return { key, sha256, fileName };
+  return { key, sha256, fileName, inputField: 'file' };
 }
 
 /** The refusal of an upload that is not there, or not for this caller to use: they are not told apart. */
@@ -94,7 +97,7 @@ export async function* readUpload(
 export async function withLocalUpload<Result>(
   services: Pick<ArchiveServices, 'store' | 'scratch'>,
   database: KilolockDatabase,
-  { key, sha256 }: StoredUpload,
+  { key, sha256, inputField }: StoredUpload,
   signal: AbortSignal,
   work: (path: string) => Promise<Result>,
 ): Promise<Result> {
@@ -109,8 +112,7 @@ export async function withLocalUpload<Result>(
     }
     return await work(path);
   } catch (error) {
-    if (!(error instanceof ObjectMissingError)) throw error;
-    throw uploadGone();
+    throw error instanceof ObjectMissingError ? uploadGone() : aboutField(error, inputField);
   } finally {
     for (const each of [path, ...Object.values(rowPathsOf({ archivePath: path }))]) {
       await rm(each, { force: true });
@@ -162,23 +164,25 @@ export async function discardUpload(
   if (await expireUpload(database.for('record'), uploadId)) await removeUpload(services, database, uploadId);
 }
 
-/** Longer than an upload lasts, and an operation waits for its turn. */
+/**
+ * Longer than an upload lasts, and an operation waits for its turn. While there is a record, its database may be one that is not
+ * open here; and it is rare that there is none: what a piece was sent for removes all that is under its id, so that the piece has
+ * to have been stored by a process that was frozen until after that.
+ */
 const UNKNOWN_AGE_MS = 7 * 24 * 3_600_000;
 /** So many uploads, or pieces, are looked at in one go. */
 const PAGE = 1_000;
 
 /**
- * Removes the uploads that nobody can use any more, and old pieces in the store that are none of any: what a process that
- * died between two steps left is found the next time. A database that cannot be asked does not hinder the others.
+ * Removes the uploads that nobody can use any more, by their records. A database that cannot be asked does not hinder the others.
  *
  * @throws AggregateError when not every open database could be asked, after all the others were.
  */
 export async function removeAbandonedUploads(
   services: Pick<ArchiveServices, 'environments' | 'store'>,
 ): Promise<void> {
-  const { environments, store } = services;
   const failures: unknown[] = [];
-  for (const database of environments.openDatabases) {
+  for (const database of services.environments.openDatabases) {
     try {
       for (const id of await findAbandoned(database.for('housekeeping'), PAGE)) {
         await removeUpload(services, database, id);
@@ -190,8 +194,20 @@ export async function removeAbandonedUploads(
   if (failures.length > 0) {
     throw new AggregateError(failures, 'Not every database could be asked.', { cause: failures[0] });
   }
+}
+
+/**
+ * Removes from a part of the store old pieces that are none of any upload.
+ *
+ * @returns where the next part begins.
+ * @throws the error of a database that cannot be asked: what it knows nobody else can tell.
+ */
+export async function sweepPieces(
+  { environments, store }: Pick<ArchiveServices, 'environments' | 'store'>,
+  part: Part,
+): Promise<string> {
   const old: string[] = [];
-  for await (const { key, ageMs } of store.uploads.list()) if (ageMs >= UNKNOWN_AGE_MS) old.push(key);
+  for await (const { key, ageMs } of part.objects) if (ageMs >= UNKNOWN_AGE_MS) old.push(key);
   while (old.length > 0) {
     const page = old.splice(0, PAGE);
     const known = new Set<string>();
@@ -200,4 +216,5 @@ export async function removeAbandonedUploads(
     }
     for (const key of page) if (!known.has(key)) await store.uploads.remove(key);
   }
+  return part.next();
 }

@@ -97,6 +97,15 @@ export function toUserError(error: unknown): UserError | null {
   return null;
 }
 
+/** What is wrong with an archive, said of the input field that led to it. */
+export function aboutField(error: unknown, field: 'file' | 'uploadId'): unknown {
+  const told = error instanceof ArchiveError && field !== 'file' ? toUserError(error) : null;
+  if (told === null) return error;
+  const refusal = new RequestRefusedError(told.code, told.message, [field]);
+  refusal.cause = error;
+  return refusal;
+}
+
 /** The path of a user error about the field of the mutation's `input` that the keys lead to. */
 export function pathTo(...keys: readonly string[]): readonly string[] {
   return ['input', ...keys];

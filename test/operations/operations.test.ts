@@ -8,7 +8,12 @@ import { tarHeader } from '../../src/archive/tar.ts';
 import { verifyKilolockCredential } from '../../src/auth/kilolock-credentials.ts';
 import type { Caller } from '../../src/history/states.ts';
 import { archiveKeyOf } from '../../src/operations/archive-keys.ts';
-import { downloadUrl, openArchive, removeExpiredArchives } from '../../src/operations/downloads.ts';
+import {
+  downloadUrl,
+  openArchive,
+  removeExpiredArchives,
+  sweepArchives,
+} from '../../src/operations/downloads.ts';
 import { importStateArchive } from '../../src/operations/import-state-archive.ts';
 import { findExports } from '../../src/operations/operation-lifecycle.ts';
 import {
@@ -16,6 +21,7 @@ import {
   listVersionMapping,
   searchOperations,
 } from '../../src/operations/operation-records.ts';
+import { partOf } from '../../src/operations/store-parts.ts';
 import { UploadsInFlight } from '../../src/operations/uploads-in-flight.ts';
 import { createApiToken } from '../auth/support/kilolock-tenancy.ts';
 import { loadTerraformHistory } from '../support/fixtures.ts';
@@ -554,7 +560,7 @@ describe('an archive past its time', () => {
         status,
       ]);
       await writeFile(archivePath(backend, operation), 'left behind');
-      await removeExpiredArchives(backend.services);
+      await sweepArchives(backend.services, partOf(backend.services.store.archives.list()));
       expect((await storedFiles(backend)).archives).not.toContain(operation.archive?.objectKey);
     }
   });
@@ -564,7 +570,7 @@ describe('an archive past its time', () => {
     const operation = await runExport(backend, caller, 'app');
     const other = archiveKeyOf(operation.id, 7);
     await writeFile(join(backend.storeDirectory, 'archives', other), 'of a process that was given up');
-    await removeExpiredArchives(backend.services);
+    await sweepArchives(backend.services, partOf(backend.services.store.archives.list()));
     const { archives } = await storedFiles(backend);
     expect(archives).toContain(operation.archive?.objectKey);
     expect(archives).not.toContain(other);
@@ -576,7 +582,7 @@ describe('an archive past its time', () => {
     for (const file of [young, old]) await writeFile(archiveFile(file), 'of another database');
     const longAgo = new Date(Date.now() - (backend.services.retentionSeconds + 7200) * 1000);
     await utimes(archiveFile(old), longAgo, longAgo);
-    await removeExpiredArchives(backend.services);
+    await sweepArchives(backend.services, partOf(backend.services.store.archives.list()));
     const { archives } = await storedFiles(backend);
     expect([archives.includes(young), archives.includes(old)]).toEqual([true, false]);
   });

@@ -4,8 +4,9 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import type { Caller } from '../../src/history/states.ts';
 import { importStagedArchive } from '../../src/operations/import-state-archive.ts';
-import { removeAbandonedUploads } from '../../src/operations/received-uploads.ts';
+import { removeAbandonedUploads, sweepPieces } from '../../src/operations/received-uploads.ts';
 import { openUpload, stageUpload } from '../../src/operations/staged-uploads.ts';
+import { partOf } from '../../src/operations/store-parts.ts';
 import { loadTerraformHistory } from '../support/fixtures.ts';
 import {
   archivePath,
@@ -103,7 +104,7 @@ describe('housekeeping', () => {
     for (const key of [young, old]) await writeFile(join(backend.storeDirectory, 'uploads', key), 'piece');
     const longAgo = new Date(Date.now() - 8 * 24 * 3_600_000);
     await utimes(join(backend.storeDirectory, 'uploads', old), longAgo, longAgo);
-    await removeAbandonedUploads(backend.services);
+    await sweepPieces(backend.services, partOf(backend.services.store.uploads.list()));
     expect(await stored()).toContain(young);
     expect(await stored()).not.toContain(old);
   });

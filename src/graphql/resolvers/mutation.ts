@@ -66,7 +66,7 @@ export const Mutation: MutationResolvers = {
       }
       if (!file || typeof uploadId === 'string') {
         throw new RequestRefusedError('INVALID_INPUT', 'Give exactly one of `file` and `uploadId`.', [
-          'file',
+          file ? 'uploadId' : 'file',
         ]);
       }
       return importStateArchive(context.services, asked, await receive(context, file), request);

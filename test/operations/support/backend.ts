@@ -27,7 +27,7 @@ import type { ArchiveServices } from '../../../src/operations/services.ts';
 import { type OperationOptions, waitForEnd } from '../../../src/operations/start-operation.ts';
 import { UploadsInFlight } from '../../../src/operations/uploads-in-flight.ts';
 import { toUserError, type UserError } from '../../../src/operations/user-error.ts';
-import { openArchiveStore } from '../../../src/store/archive-store.ts';
+import { type ArchiveStoreLocation, openArchiveStore } from '../../../src/store/archive-store.ts';
 import { openScratch } from '../../../src/store/scratch.ts';
 import { createTestDatabase } from '../../support/database.ts';
 import { filesBelow, noFilesBelow } from '../../support/files-below.ts';
@@ -60,10 +60,12 @@ export const POLICIES: CredentialPolicies = {
  *
  * @param queueOn the database that the queue is asked on, with its faults.
  * @param quota what an environment may keep, when it is not as much as it likes.
+ * @param store where archives and uploads are kept, when it is not a directory.
  */
 export async function openBackend(
   queueOn: (database: KilolockDatabase) => KilolockDatabase = (database) => database,
   quota: Partial<ArchiveQuota> = {},
+  store: ArchiveStoreLocation | null = null,
 ): Promise<Backend> {
   const directory = await mkdtemp(join(tmpdir(), 'state-archive-'));
   const given = await createTestDatabase();
@@ -78,7 +80,7 @@ export async function openBackend(
   let worker = newWorker(queue, environments);
   const services: ArchiveServices = {
     environments,
-    store: await openArchiveStore({ kind: 'file', directory: storeDirectory }),
+    store: await openArchiveStore(store ?? { kind: 'file', directory: storeDirectory }),
     scratch: await openScratch(scratchDirectory),
     links: await loadOrCreateLinkSigner(directory),
     queue,
