@@ -1,7 +1,8 @@
-import { decodeJwt, errors, type JWTVerifyGetKey, type JWTVerifyOptions, jwtVerify } from 'jose';
+import { createHash } from 'node:crypto';
+import { decodeJwt, errors, type JWTHeaderParameters, type JWTVerifyOptions, jwtVerify } from 'jose';
 import { DEVELOPMENT_AUDIENCE, DEVELOPMENT_ISSUER, type DevelopmentKey } from './development-key.ts';
 import type { Principal } from './principal.ts';
-import { createRemoteKeySet } from './remote-key-set.ts';
+import { createRemoteKeySet, type FindKey } from './remote-key-set.ts';
 import { ClaimsError, principalFromClaims } from './token-claims.ts';
 
 /** Tells who is calling from a JWT. */
@@ -38,20 +39,37 @@ export interface JwtVerifierOptions {
 }
 
 const CLOCK_SKEW_SECONDS = 30;
+/** How many tokens are remembered that were found good. */
+const MAX_KNOWN_TOKENS = 1_000;
 
 /** Three parts in base64url (RFC 7515, section 7.1): decoders let more pass. */
 const COMPACT_FORM = /^[\w-]+\.[\w-]+\.[\w-]*$/;
 
 interface AcceptedIssuer {
-  readonly key: JWTVerifyGetKey;
+  readonly key: FindKey;
   readonly audience: string;
   readonly algorithms: readonly string[];
+}
+
+/** A token that was found good, and what that depends on beside its bytes. */
+interface KnownToken {
+  readonly issuer: AcceptedIssuer;
+  readonly header: JWTHeaderParameters;
+  /** The key that its signature was checked with. */
+  readonly key: unknown;
+  /** Claim `nbf`, and `exp`. */
+  readonly notBefore: number;
+  readonly expiresAt: number;
+  readonly principal: Principal;
 }
 
 /**
  * Makes a verifier of signed JWTs. An issuer's tokens are checked against that
  * issuer's keys alone, with public-key algorithms only: never `none`, never an HMAC keyed with a public key
  * (RFC 8725, sections 3.1 and 3.2).
+ *
+ * A token that was found good is not looked into again while it is in time and its issuer still names the very key: nothing
+ * else can change what the same bytes come to. Tokens are remembered by their hashes.
  */
 export function createJwtVerifier(options: JwtVerifierOptions): JwtVerifier {
   const now = options.now ?? (() => new Date());
@@ -70,20 +88,56 @@ export function createJwtVerifier(options: JwtVerifierOptions): JwtVerifier {
       algorithms: ['EdDSA'],
     });
   }
+  /** By hash, the one that was not asked for longest first. */
+  const known = new Map<string, KnownToken>();
+  const verify = async (token: string, at: Date): Promise<KnownToken> => {
+    if (!COMPACT_FORM.test(token)) throw new InvalidCredentialError('not a JWT');
+    const name = decodeJwt(token).iss ?? '';
+    const issuer = issuers.get(name);
+    if (issuer === undefined) throw new InvalidCredentialError('unknown issuer');
+    let key: unknown;
+    const findKey: FindKey = async (header) => {
+      const found = await issuer.key(header);
+      key = found;
+      return found;
+    };
+    const { payload, protectedHeader } = await jwtVerify(token, findKey, verifyOptions(name, issuer, at));
+    return {
+      issuer,
+      header: protectedHeader,
+      key,
+      notBefore: payload.nbf ?? 0,
+      expiresAt: payload.exp ?? 0,
+      principal: principalFromClaims(payload),
+    };
+  };
   return {
     async verify(token) {
+      const at = now();
+      const hash = createHash('sha256').update(token).digest('base64');
       try {
-        if (!COMPACT_FORM.test(token)) throw new InvalidCredentialError('not a JWT');
-        const issuer = decodeJwt(token).iss ?? '';
-        const accepted = issuers.get(issuer);
-        if (accepted === undefined) throw new InvalidCredentialError('unknown issuer');
-        const { payload } = await jwtVerify(token, accepted.key, verifyOptions(issuer, accepted, now()));
-        return principalFromClaims(payload);
+        const earlier = known.get(hash);
+        const isStillGood =
+          earlier !== undefined &&
+          isInTime(earlier, at) &&
+          (await earlier.issuer.key(earlier.header)) === earlier.key;
+        const found = isStillGood ? earlier : await verify(token, at);
+        known.delete(hash);
+        known.set(hash, found);
+        const [oldest] = known.keys();
+        if (known.size > MAX_KNOWN_TOKENS && oldest !== undefined) known.delete(oldest);
+        return found.principal;
       } catch (error) {
         throw refusal(error);
       }
     },
   };
+}
+
+/** As jose decides it. */
+function isInTime({ notBefore, expiresAt }: KnownToken, at: Date): boolean {
+  const seconds = Math.floor(at.getTime() / 1000);
+  return notBefore <= seconds + CLOCK_SKEW_SECONDS && expiresAt > seconds - CLOCK_SKEW_SECONDS;
 }
 
 function verifyOptions(issuer: string, accepted: AcceptedIssuer, currentDate: Date): JWTVerifyOptions {
@@ -97,8 +151,8 @@ function verifyOptions(issuer: string, accepted: AcceptedIssuer, currentDate: Da
   };
 }
 
-function onlyKey(key: DevelopmentKey): JWTVerifyGetKey {
-  return (header) => {
+function onlyKey(key: DevelopmentKey): FindKey {
+  return async (header) => {
     if (header.kid !== key.keyId) throw new errors.JWKSNoMatchingKey();
     return key.publicKey;
   };

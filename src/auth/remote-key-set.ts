@@ -3,6 +3,7 @@ import {
   customFetch,
   errors,
   type FetchImplementation,
+  type JWTHeaderParameters,
   type JWTVerifyGetKey,
 } from 'jose';
 import { z } from 'zod';
@@ -18,6 +19,13 @@ export class KeySetUnavailableError extends Error {
     this.reason = reason;
   }
 }
+
+/**
+ * Finds the key that a token is signed with, for `jwtVerify`: the same object for as long as the issuer is not asked again.
+ *
+ * @throws KeySetUnavailableError when nobody can tell; an error of jose when there is none.
+ */
+export type FindKey = (header: JWTHeaderParameters) => ReturnType<JWTVerifyGetKey>;
 
 /** How long the issuer may take to answer, in milliseconds. */
 const TIMEOUT_MS = 5_000;
@@ -38,18 +46,17 @@ const MAX_AGE_MS = 10 * 60_000;
  * and the issuer is left alone for 5 seconds. Redirects are not followed.
  *
  * @param timeoutMs how long the issuer may take to answer, in milliseconds.
- * @returns a key source for `jwtVerify`, which throws KeySetUnavailableError when the keys cannot be had.
  */
-export function createRemoteKeySet(url: string, timeoutMs: number = TIMEOUT_MS): JWTVerifyGetKey {
+export function createRemoteKeySet(url: string, timeoutMs: number = TIMEOUT_MS): FindKey {
   const keySet = createRemoteJWKSet(new URL(url), {
     timeoutDuration: timeoutMs,
     cooldownDuration: COOL_DOWN_MS,
     cacheMaxAge: MAX_AGE_MS,
     [customFetch]: fetchWithCoolDown(),
   });
-  return async (header, token) => {
+  return async (header) => {
     try {
-      return await keySet(header, token);
+      return await keySet(header);
     } catch (error) {
       if (error instanceof errors.JWKSNoMatchingKey || error instanceof errors.JWKSMultipleMatchingKeys) {
         throw error;

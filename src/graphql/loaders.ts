@@ -3,9 +3,11 @@ import type { Kysely } from 'kysely';
 import type { KilolockDatabase } from '../database/connection.ts';
 import type { Database } from '../database/types.ts';
 import { type DigestBudget, DigestsMissingError } from '../history/digest-budget.ts';
+import { historyOf, isDigested } from '../history/history.ts';
 import { HistoryInconsistentError } from '../history/inconsistent.ts';
-import { type ManifestPreview, readManifestPreviews } from '../history/manifest-preview.ts';
+import { type ManifestPreview, previewOf, readManifestPreviews } from '../history/manifest-preview.ts';
 import { StateAmbiguousError } from '../history/namespace.ts';
+import type { StateAtOnce } from '../history/state-at-once.ts';
 import { type Caller, findStatesById, findStatesByLabel, may, type StateRecord } from '../history/states.ts';
 import {
   countVersions,
@@ -126,6 +128,19 @@ export function createLoaders(caller: Caller, digests: DigestBudget, rawStates: 
       batch: false,
     }),
   };
+}
+
+/** Keeps what was read of a state together with its environment. Digests that are not on record are left to be made. */
+export function keepState({ stateByLabel, preview }: Loaders, { state, history: row }: StateAtOnce): void {
+  stateByLabel.prime(state.label, state);
+  if (row === null) return;
+  try {
+    const history = historyOf(row);
+    if (isDigested(history)) preview.prime(state.id, previewOf(history));
+  } catch (error) {
+    if (!(error instanceof HistoryInconsistentError)) throw error;
+    preview.prime(state.id, error);
+  }
 }
 
 /** Drops what was read, after a mutation has written: the next read of the same request sees what is there now. */

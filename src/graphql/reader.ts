@@ -1,6 +1,12 @@
 import { GraphQLError } from 'graphql';
 import type { Logger } from 'pino';
-import { type Environment, mayIn, ownEnvironment, type Principal } from '../auth/principal.ts';
+import {
+  type Environment,
+  mayAddressState,
+  mayIn,
+  ownEnvironment,
+  type Principal,
+} from '../auth/principal.ts';
 import { isStorableText, isVisibleText } from '../base/text.ts';
 import { DigestBudget } from '../history/digest-budget.ts';
 import { type Caller, may } from '../history/states.ts';
@@ -9,7 +15,7 @@ import type { OpenEnvironment } from '../operations/environments.ts';
 import type { ArchiveServices } from '../operations/services.ts';
 import { insertStateEvent } from '../operations/state-events.ts';
 import { badUserInput } from './connection.ts';
-import { createLoaders, type Loaders } from './loaders.ts';
+import { createLoaders, keepState, type Loaders } from './loaders.ts';
 import { RawStateBudget } from './raw-state-budget.ts';
 import type { StateScopeInput } from './schema-types.ts';
 
@@ -32,22 +38,35 @@ export type RequestFacts = ServiceFacts & ContextRequest;
 
 const MAX_REASON_LENGTH = 500;
 
+/** The state that an environment is opened for, and whether its preview is asked for, too. */
+export interface WantedState {
+  readonly label: string;
+  readonly withPreview: boolean;
+}
+
+/**
+ * Opens the environment that a scope names, or the caller's own; null when there is none that is anything to the
+ * caller. What is wanted there may be read with it, and is in the loaders then.
+ *
+ * @throws GraphQLError BAD_USER_INPUT when support gives no reason.
+ */
+export type OpenReader = (
+  scope: StateScopeInput | null | undefined,
+  wanted?: WantedState,
+) => Promise<Reader | null>;
+
 /**
  * Makes the function that opens environments for one request: the one a scope names, or the caller's own. Each is opened
  * once. Null stands for an environment that is not there, not active, or nothing to the caller: they are not told apart.
  *
  * Support acts in an environment that is not its own with a reason alone, which is put on record before anything is read.
- *
- * @throws GraphQLError BAD_USER_INPUT, from the function, when support gives no reason.
  */
-export function createReaders(
-  request: RequestFacts,
-): (scope: StateScopeInput | null | undefined) => Promise<Reader | null> {
+export function createReaders(request: RequestFacts): OpenReader {
   const opened = new Map<string, Promise<Reader | null>>();
   const budgets = { digests: new DigestBudget(request.signal), rawStates: new RawStateBudget() };
-  return (scope) => {
+  return (scope, wanted) => {
     const key = scope ? JSON.stringify([scope.workspaceId, scope.environmentId, scope.reason]) : '';
-    const reader = opened.get(key) ?? openReader(request, scope ?? null, budgets);
+    const reader = opened.get(key) ?? openReader(request, scope ?? null, wanted ?? null, budgets);
     opened.set(key, reader);
     return reader;
   };
@@ -56,6 +75,7 @@ export function createReaders(
 async function openReader(
   request: RequestFacts,
   scope: StateScopeInput | null,
+  wanted: WantedState | null,
   { digests, rawStates }: { digests: DigestBudget; rawStates: RawStateBudget },
 ): Promise<Reader | null> {
   const { principal, services } = request;
@@ -67,12 +87,32 @@ async function openReader(
   if (!mayDoAnything(principal, target)) return null;
   const isOwn = target.workspace === own.workspace && target.environment === own.environment;
   const isSelfHosted = isOwn && principal.workspace === null;
-  const environment = await services.environments.open(isSelfHosted ? null : target);
+  const selector = isSelfHosted ? null : target;
+  const found =
+    wanted !== null && mayBeReadAtOnce(principal, target, wanted)
+      ? await services.environments.openWithState(selector, wanted.label, {
+          withHistory: wanted.withPreview,
+        })
+      : null;
+  const environment = found ?? (await services.environments.open(selector));
   if (environment === null) return null;
+  const { namespace, database } = environment;
   const supportReason = reasonOf(principal, environment, scope, isOwn);
-  const caller: Caller = { principal, ...environment, supportReason };
+  const caller: Caller = { principal, namespace, database, supportReason };
   if (supportReason !== null) await recordSupportAccess(request, caller, supportReason);
-  return { caller, loaders: createLoaders(caller, digests, rawStates) };
+  const loaders = createLoaders(caller, digests, rawStates);
+  if (found !== null) keepState(loaders, found);
+  return { caller, loaders };
+}
+
+/** Whether the caller sees the state if it is active. Of support's reason there must be a record before anything is read. */
+function mayBeReadAtOnce(principal: Principal, environment: Environment, { label }: WantedState): boolean {
+  return (
+    mayIn(principal, 'state.read', environment) &&
+    !mayIn(principal, 'state.support', environment) &&
+    isStorableText(label) &&
+    mayAddressState(principal, label)
+  );
 }
 
 function mayDoAnything(principal: Principal, environment: Environment): boolean {

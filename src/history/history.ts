@@ -1,11 +1,4 @@
-import {
-  type CompiledQuery,
-  type Expression,
-  type InferResult,
-  type Kysely,
-  type RawBuilder,
-  sql,
-} from 'kysely';
+import { type Expression, expressionBuilder, type Kysely, type RawBuilder, sql } from 'kysely';
 import { z } from 'zod';
 import { quoted } from '../archive/errors.ts';
 import { EVENT_KINDS_LEFT_BEHIND } from '../archive/event-kinds.ts';
@@ -13,6 +6,7 @@ import { DEFAULT_ARCHIVE_LIMITS, MAX_EVENT_KIND_BYTES, MAX_TEXT_BYTES } from '..
 import { historyDigest } from '../archive/history-digest.ts';
 import { stateTimesFault, tagFault, versionFault } from '../archive/metadata.ts';
 import type { ArchivedTag, ArchivedVersion, VersionDigest } from '../archive/model.ts';
+import { compiledOnce } from '../database/compiled-once.ts';
 import {
   isArchivableTime,
   type KilolockDatabase,
@@ -52,149 +46,161 @@ export async function readHistories(
   stateIds: readonly string[],
 ): Promise<Map<string, StateHistory>> {
   if (stateIds.length === 0) return new Map();
-  historiesOf ??= selectHistories(db).compile();
-  const { rows } = await db.executeQuery<HistoryRow>({ ...historiesOf, parameters: [[...stateIds]] });
-  return new Map(rows.map((row) => [row.stateId, knownHistories.of(row)]));
+  const rows = await selectHistories(db, { stateIds });
+  return new Map(rows.map((row) => [row.id, historyOf(row)]));
 }
 
-/** The statement, once it was made: that takes a quarter of the time it takes to run. */
-let historiesOf: CompiledQuery<HistoryRow> | undefined;
+/** What {@link historyOf} is made of. */
+export interface HistoryRow {
+  readonly id: string;
+  readonly lineage: string | null;
+  readonly currentVersionId: string | null;
+  readonly createdAt: string;
+  readonly updatedAt: string;
+  readonly versions: string;
+  readonly tags: string | null;
+  readonly events: string;
+  readonly spans: string;
+}
 
-type HistoryRow = InferResult<ReturnType<typeof selectHistories>>[number];
+const selectHistories = compiledOnce<{ stateIds: readonly string[] }, HistoryRow>((db, value) =>
+  db
+    .selectFrom('states')
+    .where(({ eb, fn }) => eb('states.id', '=', fn.any(value('stateIds'))))
+    .select([
+      'states.id',
+      'states.lineage',
+      'states.current_version_id as currentVersionId',
+      microsecondTime('states.created_at').as('createdAt'),
+      microsecondTime('states.updated_at').as('updatedAt'),
+    ])
+    .select(historyColumns()),
+);
 
-/** The histories of the states whose ids are the one parameter. Lists come as JSON. */
-function selectHistories(db: Kysely<Database>) {
-  return db
-    .selectFrom('states as state')
-    .where((state) => state('state.id', '=', state.fn.any(state.val<string[]>([]))))
-    .select((state) => [
-      'state.id as stateId',
-      'state.lineage',
-      'state.current_version_id as currentVersionId',
-      microsecondTime('state.created_at').as('createdAt'),
-      microsecondTime('state.updated_at').as('updatedAt'),
-      unlessTooLong<string>(
-        state
-          .selectFrom('state_versions as version')
-          .whereRef('version.state_id', '=', 'state.id')
-          .select(bytesOfAll('terraform_version', 'source', 'created_by').as('bytes')),
-        // By column: PostgreSQL looks up how to print a type once for a list, and else for each field of a row.
-        state
-          .selectFrom(
-            state
-              .selectFrom('state_versions as version')
-              .leftJoin('state_archive.version_digest as digest', 'digest.state_version_id', 'version.id')
-              .whereRef('version.state_id', '=', 'state.id')
-              .orderBy('version.serial')
-              .select([
-                'version.id',
-                'version.serial',
-                'version.terraform_version',
-                'version.source',
-                'version.created_at',
-                'version.created_by',
-                'digest.sha256',
-                'digest.byte_length',
-              ])
-              .as('version'),
-          )
-          .select(({ fn, ref, cast }) =>
-            jsonArray(
-              fn.jsonAgg(ref('version.id')),
-              fn.jsonAgg(cast('version.serial', 'text')),
-              fn.jsonAgg(ref('version.terraform_version')),
-              fn.jsonAgg(ref('version.source')),
-              fn.jsonAgg(ref('version.created_at')),
-              fn.jsonAgg(ref('version.created_by')),
-              fn.jsonAgg(fn('encode', ['version.sha256', sql.lit('hex')])),
-              fn.jsonAgg(ref('version.byte_length')),
-            ).as('columns'),
-          ),
-      ).as('versions'),
-      unlessTooLong<string | null>(
-        state
-          .selectFrom('state_version_tags as tag')
-          .whereRef('tag.tenant_id', '=', 'state.tenant_id')
-          .whereRef('tag.state_id', '=', 'state.id')
-          .select(bytesOfAll('description', 'actor').as('bytes')),
-        state
-          .selectFrom('state_version_tags as tag')
-          .leftJoin('state_versions as version', (join) =>
-            join
-              .onRef('version.id', '=', 'tag.state_version_id')
-              .onRef('version.state_id', '=', 'tag.state_id'),
-          )
-          .whereRef('tag.tenant_id', '=', 'state.tenant_id')
-          .whereRef('tag.state_id', '=', 'state.id')
-          .select(({ fn, ref, cast }) =>
-            fn
-              .jsonAgg(
-                jsonArray(
-                  ref('tag.tag'),
-                  cast('version.serial', 'text'),
-                  ref('tag.description'),
-                  ref('tag.actor'),
-                  ref('tag.created_at'),
-                  ref('tag.updated_at'),
-                ),
-              )
-              .orderBy('tag.tag', (order) => order.collate('C'))
-              .as('rows'),
-          ),
-      ).as('tags'),
-      state
+/** The columns `versions`, `tags`, `events` and `spans` of a {@link HistoryRow}, of a statement that reads `states`. */
+export function historyColumns() {
+  const states = expressionBuilder<Database, 'states'>();
+  return [
+    unlessTooLong<string>(
+      states
+        .selectFrom('state_versions as version')
+        .whereRef('version.state_id', '=', 'states.id')
+        .select(bytesOfAll('terraform_version', 'source', 'created_by').as('bytes')),
+      // By column: PostgreSQL looks up how to print a type once for a list, and else for each field of a row.
+      states
         .selectFrom(
-          state
-            .selectFrom('events as event')
-            .whereRef('event.state_id', '=', 'state.id')
-            .groupBy('event.kind')
-            // The pattern is for each kind, not for each event.
-            .offset(sql.lit(0))
-            .select(({ fn, cast, not, or, eb }) => [
-              'event.kind',
-              fn.countAll().as('count'),
-              fn
-                .min(cast<string>('event.id', 'text'))
-                .filterWhere(
-                  or([
-                    not(isArchivableTime('event.created_at')),
-                    eb(fn('octet_length', ['event.kind']), '>', sql.lit(MAX_EVENT_KIND_BYTES)),
-                    eb(fn('octet_length', ['event.actor']), '>', sql.lit(MAX_TEXT_BYTES)),
-                  ]),
-                )
-                .as('odd'),
+          states
+            .selectFrom('state_versions as version')
+            .leftJoin('state_archive.version_digest as digest', 'digest.state_version_id', 'version.id')
+            .whereRef('version.state_id', '=', 'states.id')
+            .orderBy('version.serial')
+            .select([
+              'version.id',
+              'version.serial',
+              'version.terraform_version',
+              'version.source',
+              'version.created_at',
+              'version.created_by',
+              'digest.sha256',
+              'digest.byte_length',
             ])
-            .as('event'),
+            .as('version'),
         )
-        .where('event.kind', '!~', sql.lit(EVENT_KINDS_LEFT_BEHIND))
-        .select(({ fn }) =>
-          jsonArray(fn.coalesce(fn.sum('event.count'), sql.lit(0)), fn.min('event.odd')).as('counted'),
-        )
-        .$asScalar()
-        .as('events'),
-      state
-        .selectFrom('resources as span')
-        .whereRef('span.state_id', '=', 'state.id')
-        .select(({ fn, not, selectFrom, ...span }) =>
+        .select(({ fn, ref, cast }) =>
           jsonArray(
-            fn.countAll(),
-            span
-              .case()
-              .when(not(fn<boolean>('bool_and', [isArchivableTime('span.created_at')])))
-              .then(
-                selectFrom('resources as odd')
-                  .whereRef('odd.state_id', '=', 'state.id')
-                  .where(({ not }) => not(isArchivableTime('odd.created_at')))
-                  .select(({ fn }) =>
-                    fn.min(fn<string>('left', ['odd.address', sql.lit(200)])).as('address'),
-                  ),
-              )
-              .end(),
-          ).as('counted'),
+            fn.jsonAgg(ref('version.id')),
+            fn.jsonAgg(cast('version.serial', 'text')),
+            fn.jsonAgg(ref('version.terraform_version')),
+            fn.jsonAgg(ref('version.source')),
+            fn.jsonAgg(ref('version.created_at')),
+            fn.jsonAgg(ref('version.created_by')),
+            fn.jsonAgg(fn('encode', ['version.sha256', sql.lit('hex')])),
+            fn.jsonAgg(ref('version.byte_length')),
+          ).as('columns'),
+        ),
+    ).as('versions'),
+    unlessTooLong<string | null>(
+      states
+        .selectFrom('state_version_tags as tag')
+        .whereRef('tag.tenant_id', '=', 'states.tenant_id')
+        .whereRef('tag.state_id', '=', 'states.id')
+        .select(bytesOfAll('description', 'actor').as('bytes')),
+      states
+        .selectFrom('state_version_tags as tag')
+        .leftJoin('state_versions as version', (join) =>
+          join
+            .onRef('version.id', '=', 'tag.state_version_id')
+            .onRef('version.state_id', '=', 'tag.state_id'),
         )
-        .$asScalar()
-        .as('spans'),
-    ]);
+        .whereRef('tag.tenant_id', '=', 'states.tenant_id')
+        .whereRef('tag.state_id', '=', 'states.id')
+        .select(({ fn, ref, cast }) =>
+          fn
+            .jsonAgg(
+              jsonArray(
+                ref('tag.tag'),
+                cast('version.serial', 'text'),
+                ref('tag.description'),
+                ref('tag.actor'),
+                ref('tag.created_at'),
+                ref('tag.updated_at'),
+              ),
+            )
+            .orderBy('tag.tag', (order) => order.collate('C'))
+            .as('rows'),
+        ),
+    ).as('tags'),
+    states
+      .selectFrom(
+        states
+          .selectFrom('events as event')
+          .whereRef('event.state_id', '=', 'states.id')
+          .groupBy('event.kind')
+          // The pattern is for each kind, not for each event.
+          .offset(sql.lit(0))
+          .select(({ fn, cast, not, or, eb }) => [
+            'event.kind',
+            fn.countAll().as('count'),
+            fn
+              .min(cast<string>('event.id', 'text'))
+              .filterWhere(
+                or([
+                  not(isArchivableTime('event.created_at')),
+                  eb(fn('octet_length', ['event.kind']), '>', sql.lit(MAX_EVENT_KIND_BYTES)),
+                  eb(fn('octet_length', ['event.actor']), '>', sql.lit(MAX_TEXT_BYTES)),
+                ]),
+              )
+              .as('odd'),
+          ])
+          .as('event'),
+      )
+      .where('event.kind', '!~', sql.lit(EVENT_KINDS_LEFT_BEHIND))
+      .select(({ fn }) =>
+        jsonArray(fn.coalesce(fn.sum('event.count'), sql.lit(0)), fn.min('event.odd')).as('counted'),
+      )
+      .$asScalar()
+      .as('events'),
+    states
+      .selectFrom('resources as span')
+      .whereRef('span.state_id', '=', 'states.id')
+      .select(({ fn, not, selectFrom, ...span }) =>
+        jsonArray(
+          fn.countAll(),
+          span
+            .case()
+            .when(not(fn<boolean>('bool_and', [isArchivableTime('span.created_at')])))
+            .then(
+              selectFrom('resources as odd')
+                .whereRef('odd.state_id', '=', 'states.id')
+                .where(({ not }) => not(isArchivableTime('odd.created_at')))
+                .select(({ fn }) => fn.min(fn<string>('left', ['odd.address', sql.lit(200)])).as('address')),
+            )
+            .end(),
+        ).as('counted'),
+      )
+      .$asScalar()
+      .as('spans'),
+  ] as const;
 }
 
 /**
@@ -269,19 +275,19 @@ class KnownHistories {
   readonly #known = new Map<string, { readonly row: HistoryRow; readonly history: StateHistory }>();
   #length = 0;
 
-  /** {@link historyOf} of the row. */
+  /** {@link makeHistory} of the row. */
   of(row: HistoryRow): StateHistory {
-    const known = this.#known.get(row.stateId);
+    const known = this.#known.get(row.id);
     if (known !== undefined) {
-      this.#known.delete(row.stateId);
+      this.#known.delete(row.id);
       this.#length -= lengthOf(known.row);
     }
-    const history = known !== undefined && isSame(row, known.row) ? known.history : historyOf(row);
-    this.#known.set(row.stateId, { row, history });
+    const history = known !== undefined && isSame(row, known.row) ? known.history : makeHistory(row);
+    this.#known.set(row.id, { row, history });
     this.#length += lengthOf(row);
-    for (const [stateId, { row }] of this.#known) {
+    for (const [id, { row }] of this.#known) {
       if (this.#length <= MAX_KNOWN_LENGTH) break;
-      this.#known.delete(stateId);
+      this.#known.delete(id);
       this.#length -= lengthOf(row);
     }
     return history;
@@ -293,6 +299,26 @@ const MAX_KNOWN_LENGTH = 2 * 1024 * 1024;
 
 const knownHistories = new KnownHistories();
 
+/**
+ * The history that a statement has read with {@link historyColumns}.
+ *
+ * @throws HistoryInconsistentError as {@link readHistories} does.
+ */
+export function historyOf(row: HistoryRow): StateHistory {
+  const { id, lineage, currentVersionId, createdAt, updatedAt, versions, tags, events, spans } = row;
+  return knownHistories.of({
+    id,
+    lineage,
+    currentVersionId,
+    createdAt,
+    updatedAt,
+    versions,
+    tags,
+    events,
+    spans,
+  });
+}
+
 function lengthOf({ versions, tags }: HistoryRow): number {
   return versions.length + (tags?.length ?? 0);
 }
@@ -301,7 +327,7 @@ function isSame(row: HistoryRow, other: HistoryRow): boolean {
   return (Object.keys(row) as (keyof HistoryRow)[]).every((name) => row[name] === other[name]);
 }
 
-function historyOf(row: HistoryRow): StateHistory {
+function makeHistory(row: HistoryRow): StateHistory {
   const stateFault = stateTimesFault(row);
   if (stateFault !== null) throw unarchivable('The state', stateFault);
   for (const [rows, what] of [
@@ -365,7 +391,7 @@ function historyOf(row: HistoryRow): StateHistory {
     );
   }
   return {
-    stateId: row.stateId,
+    stateId: row.id,
     lineage: row.lineage,
     current: currentVersion ? { versionId: currentVersion.id, serial: currentVersion.serial } : null,
     versions,

@@ -37,7 +37,7 @@ export async function readManifestPreviews(
 ): Promise<Map<string, ManifestPreview | DigestsMissingError>> {
   const previews = new Map<string, ManifestPreview | DigestsMissingError>();
   for (const [stateId, history] of await readDigestedHistories(database, stateIds, budget)) {
-    const preview = isDigested(history) ? knownPreviewOf(history) : new DigestsMissingError();
+    const preview = isDigested(history) ? previewOf(history) : new DigestsMissingError();
     if (preview !== null) previews.set(stateId, preview);
   }
   return previews;
@@ -46,13 +46,18 @@ export async function readManifestPreviews(
 /** The previews of histories that are known: to digest one takes longer than to read it. */
 const known = new WeakMap<StateHistory, ManifestPreview | null>();
 
-function knownPreviewOf(history: StateHistory): ManifestPreview | null {
-  const preview = known.get(history) ?? previewOf(history);
+/**
+ * What a history whose digests are all on record comes to; null for one without a version.
+ *
+ * @throws HistoryInconsistentError when a raw state is longer than any an archive holds.
+ */
+export function previewOf(history: StateHistory): ManifestPreview | null {
+  const preview = known.get(history) ?? makePreview(history);
   known.set(history, preview);
   return preview;
 }
 
-function previewOf(history: StateHistory): ManifestPreview | null {
+function makePreview(history: StateHistory): ManifestPreview | null {
   const first = history.versions.at(0);
   const last = history.versions.at(-1);
   if (history.current === null || first === undefined || last === undefined) return null;

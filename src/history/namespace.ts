@@ -1,4 +1,4 @@
-import { type Kysely, type RawBuilder, sql } from 'kysely';
+import { type Expression, type InferResult, type Kysely, type RawBuilder, sql } from 'kysely';
 import { CallerError } from '../base/caller-error.ts';
 import { SELF_HOSTED_TENANT_ID } from '../database/kilolock-schema.ts';
 import type { Database } from '../database/types.ts';
@@ -56,28 +56,60 @@ export async function findNamespace(
   db: Kysely<Database>,
   selector: NamespaceSelector,
 ): Promise<StateNamespace | null> {
-  const row = await selectEnvironment(db, selector)
-    .select([
-      'tenants.id as tenantId',
-      'tenants.workspace_id as workspace',
-      'tenants.slug as tenantSlug',
-      'tenants.name as tenantName',
-      'tenants.max_state_resources as perState',
-      'tenants.max_environment_resources as perEnvironment',
-      'environments.env_public_id as environment',
-      'environments.state_lock_default_mode as lockDefault',
-      sql<boolean>`coalesce(environments.database_dsn, '') <> ''`.as('hasOwnDatabase'),
-    ])
-    .executeTakeFirst();
-  if (row === undefined) return null;
-  const { perState, perEnvironment, lockDefault, ...identity } = row;
+  const row = await selectNamespace(db, selector).executeTakeFirst();
+  return row === undefined ? null : namespaceOf(row, selector);
+}
+
+/** The row of an environment that is active and ready, for {@link namespaceOf}. */
+export function selectNamespace(db: Kysely<Database>, selector: EnvironmentKey) {
+  return selectEnvironment(db, selector).select([
+    'tenants.id as tenantId',
+    'tenants.workspace_id as workspace',
+    'tenants.slug as tenantSlug',
+    'tenants.name as tenantName',
+    'tenants.max_state_resources as perState',
+    'tenants.max_environment_resources as perEnvironment',
+    'environments.env_public_id as environment',
+    'environments.state_lock_default_mode as lockDefault',
+    hasOwnDatabase.as('hasOwnDatabase'),
+  ]);
+}
+
+/** What {@link selectNamespace} gives. */
+export type NamespaceRow = InferResult<ReturnType<typeof selectNamespace>>[number];
+
+/** The namespace that a selector has found. */
+export function namespaceOf(
+  {
+    tenantId,
+    workspace,
+    tenantSlug,
+    tenantName,
+    environment,
+    hasOwnDatabase,
+    lockDefault,
+    perState,
+    perEnvironment,
+  }: NamespaceRow,
+  selector: NamespaceSelector,
+): StateNamespace {
   return {
-    ...identity,
-    namePrefix: selector === null ? '' : `${row.workspace}/${row.environment}/`,
+    tenantId,
+    workspace,
+    tenantSlug,
+    tenantName,
+    environment,
+    hasOwnDatabase,
+    namePrefix: namePrefixOf(selector),
     // A self-hosted principal names no environment, and Kilolock then decides by the writer alone (data model 5).
     lockDefault: selector === null ? 'auto' : lockDefault,
     quota: { perState, perEnvironment },
   };
+}
+
+/** What stands before every label of an environment, see {@link StateNamespace.namePrefix}. */
+export function namePrefixOf(selector: NamespaceSelector): string {
+  return selector === null ? '' : `${selector.workspace}/${selector.environment}/`;
 }
 
 /**
@@ -95,13 +127,22 @@ export async function readOwnDatabaseDsn(
   return row?.dsn || null;
 }
 
-function selectEnvironment(db: Kysely<Database>, selector: NamespaceSelector) {
+/** Whether the environment keeps its states in a database of its own, in a statement that reads `environments`. */
+export const hasOwnDatabase: RawBuilder<boolean> = sql<boolean>`coalesce(environments.database_dsn, '') <> ''`;
+
+/** A {@link NamespaceSelector}, or what stands for its parts in a statement. */
+type EnvironmentKey = {
+  readonly workspace: string | Expression<string>;
+  readonly environment: string | Expression<string>;
+} | null;
+
+function selectEnvironment(db: Kysely<Database>, selector: EnvironmentKey) {
   const environments = db
     .selectFrom('environments')
     .innerJoin('tenants', 'tenants.id', 'environments.tenant_id')
     .where('tenants.lifecycle_status', '=', 'active')
     .where('environments.lifecycle_status', '=', 'active')
-    .where(sql<boolean>`(coalesce(environments.database_dsn, '') = '' or environments.status = 'ready')`);
+    .where(({ or, eb, not }) => or([not(hasOwnDatabase), eb('environments.status', '=', 'ready')]));
   return selector === null
     ? environments
         .where('tenants.id', '=', SELF_HOSTED_TENANT_ID)

@@ -137,24 +137,58 @@ async function readVisible(
   const rows = await narrow(
     supportReason === null ? states.where('states.lifecycle_status', '=', 'active') : states,
   )
-    .select([
-      'states.id',
-      'states.name',
-      'states.lineage',
-      'states.lifecycle_status as lifecycleStatus',
-      microsecondTime('states.created_at').as('createdAt'),
-      microsecondTime('states.updated_at').as('updatedAt'),
-      'states.current_version_id as currentVersionId',
-      'states.exclusive_locks as exclusiveLocks',
-      'states.coexistence_mode as coexistenceMode',
-    ])
+    .select(stateColumns())
     .execute();
   return rows
-    .map((row) => ({
-      ...row,
-      label: labelOf(namespace, row.name),
-      workspace: namespace.workspace,
-      environment: namespace.environment,
-    }))
+    .map((row) => stateRecordOf(row, namespace))
     .filter((record) => mayAddressState(principal, record.label));
+}
+
+/** The columns of a {@link StateRow}, of a statement that reads `states`. */
+export function stateColumns() {
+  return [
+    'states.id',
+    'states.name',
+    'states.lineage',
+    'states.lifecycle_status as lifecycleStatus',
+    microsecondTime('states.created_at').as('createdAt'),
+    microsecondTime('states.updated_at').as('updatedAt'),
+    'states.current_version_id as currentVersionId',
+    'states.exclusive_locks as exclusiveLocks',
+    'states.coexistence_mode as coexistenceMode',
+  ] as const;
+}
+
+/** What a {@link StateRecord} is made of. */
+export type StateRow = Omit<StateRecord, 'label' | 'workspace' | 'environment'>;
+
+/** The state of a row, as the namespace it belongs to knows it. */
+export function stateRecordOf(
+  {
+    id,
+    name,
+    lineage,
+    lifecycleStatus,
+    createdAt,
+    updatedAt,
+    currentVersionId,
+    exclusiveLocks,
+    coexistenceMode,
+  }: StateRow,
+  namespace: StateNamespace,
+): StateRecord {
+  return {
+    id,
+    label: labelOf(namespace, name),
+    name,
+    workspace: namespace.workspace,
+    environment: namespace.environment,
+    lineage,
+    lifecycleStatus,
+    createdAt,
+    updatedAt,
+    currentVersionId,
+    exclusiveLocks,
+    coexistenceMode,
+  };
 }

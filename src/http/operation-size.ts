@@ -147,11 +147,9 @@ export function measureOperation(
       const isTypename = type !== null && node.name.value === '__typename';
       return { ...NOTHING, depth: 1, cost: isTypename ? 0 : INTROSPECTION_COST + below.cost };
     }
-    const weight =
-      valuesOf(field, 'cost', costValues)?.weight ?? (isLeafType(getNamedType(field.type)) ? 0 : 1);
+    const { weight, listSize } = demandOf(schema, field);
     const given = argumentsOf(node, field);
     if (given === null) return { ...NOTHING, depth: 1, cost: weight };
-    const listSize = valuesOf(field, 'listSize', listSizeValues);
     const length = lengthOf(field, given, listSize);
     const below = sizeBelow(node, getNamedType(field.type), { lists: listSize?.sizedFields ?? [], length });
     let items = 1;
@@ -186,12 +184,37 @@ export function measureOperation(
       throw error;
     }
   }
+}
 
-  function valuesOf<Values>({ astNode }: Field, directive: string, values: z.ZodType<Values>): Values | null {
-    const definition = schema.getDirective(directive);
-    const given = definition && astNode && getDirectiveValues(definition, astNode);
-    return given ? values.parse(given) : null;
-  }
+/** What the directives of a field say of its cost. */
+interface FieldDemand {
+  readonly weight: number;
+  readonly listSize: z.infer<typeof listSizeValues> | null;
+}
+
+/** The directives of a schema do not change. */
+const demands = new WeakMap<Field, FieldDemand>();
+
+function demandOf(schema: GraphQLSchema, field: Field): FieldDemand {
+  const demand = demands.get(field) ?? {
+    weight:
+      directiveValues(schema, field, 'cost', costValues)?.weight ??
+      (isLeafType(getNamedType(field.type)) ? 0 : 1),
+    listSize: directiveValues(schema, field, 'listSize', listSizeValues),
+  };
+  demands.set(field, demand);
+  return demand;
+}
+
+function directiveValues<Values>(
+  schema: GraphQLSchema,
+  { astNode }: Field,
+  directive: string,
+  values: z.ZodType<Values>,
+): Values | null {
+  const definition = schema.getDirective(directive);
+  const given = definition && astNode && getDirectiveValues(definition, astNode);
+  return given ? values.parse(given) : null;
 }
 
 /** How many references are given, or items asked for: by a slicing argument, its default included, or else as assumed. */

@@ -7,6 +7,7 @@ import {
   readOwnDatabaseDsn,
   type StateNamespace,
 } from '../history/namespace.ts';
+import { findStateAtOnce, type StateAtOnce } from '../history/state-at-once.ts';
 
 /** An environment, and the database that holds its states and the records of what was done with them. */
 export interface OpenEnvironment {
@@ -46,6 +47,19 @@ export class Environments {
     const database = await this.#own.open(dsn);
     await this.#ensureTenant(database, namespace);
     return { namespace, database };
+  }
+
+  /**
+   * Opens an environment with a state in it, and reads the state's history if wanted, in one statement. Null when they are not
+   * as simple to find as most are, see {@link findStateAtOnce}: {@link open} tells what is there.
+   */
+  async openWithState(
+    selector: NamespaceSelector,
+    label: string,
+    wanted: { readonly withHistory: boolean },
+  ): Promise<(OpenEnvironment & StateAtOnce) | null> {
+    const found = await findStateAtOnce(this.#control.for('read'), selector, label, wanted);
+    return found && { ...found, database: this.#control };
   }
 
   /**

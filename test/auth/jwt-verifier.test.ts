@@ -5,7 +5,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
 import { SignJWT } from 'jose';
 import {
   DEVELOPMENT_AUDIENCE,
@@ -367,6 +367,76 @@ describe('the claims of a token', () => {
     ['an empty pattern', { states: [''] }, 'states'],
   ])('are refused, never ignored: %s', async (_name, claims, claim) => {
     expect(await refusalOf(await developmentToken(claims))).toContain(claim);
+  });
+});
+
+describe('a token that was accepted before', () => {
+  test('is looked into no more while nothing has changed', async () => {
+    const verifier = verifierOf();
+    const token = await developmentToken();
+    const principal = await verifier.verify(token);
+    const verify = jest.spyOn(crypto.subtle, 'verify');
+    expect(await verifier.verify(token)).toBe(principal);
+    expect(verify).not.toHaveBeenCalled();
+    verify.mockRestore();
+  });
+
+  test('is refused once it has expired, and while it has not begun', async () => {
+    let now = NOW;
+    const verifier = createJwtVerifier({ developmentKey, jwks: null, now: () => now });
+    const token = await developmentToken({ nbf: NOW_SECONDS });
+    await verifier.verify(token);
+    now = new Date(NOW.getTime() + 91_000);
+    expect(await refusalOf(token, verifier)).toBe('expired');
+    now = new Date(NOW.getTime() - 31_000);
+    expect(await refusalOf(token, verifier)).toMatch(/^claim "nbf"/);
+    now = NOW;
+    await verifier.verify(token);
+  });
+
+  test('helps no other with the same claims', async () => {
+    const verifier = verifierOf();
+    const token = await developmentToken();
+    await verifier.verify(token);
+    const forged = new SignJWT({ iss: DEVELOPMENT_ISSUER, aud: DEVELOPMENT_AUDIENCE, sub: 'user-1' })
+      .setExpirationTime(NOW_SECONDS + 60)
+      .setProtectedHeader({ alg: 'EdDSA', kid: developmentKey.keyId })
+      .sign(generateKeyPairSync('ed25519').privateKey);
+    expect(await refusalOf(await forged, verifier)).toBe('ERR_JWS_SIGNATURE_VERIFICATION_FAILED');
+  });
+
+  test('is refused when its issuer has withdrawn the key, and when it has given the key id to another', async () => {
+    const signing = generateKeyPairSync('ed25519');
+    const published = { kid: 'one', ...signing.publicKey.export({ format: 'jwk' }) };
+    const other = { kid: 'one', ...generateKeyPairSync('ed25519').publicKey.export({ format: 'jwk' }) };
+    let keys: unknown[] = [published];
+    const issuer = createServer((_request, response) => {
+      response.setHeader('content-type', 'application/json');
+      response.end(JSON.stringify({ keys }));
+    });
+    issuer.listen(0, '127.0.0.1');
+    await once(issuer, 'listening');
+    const clock = jest.spyOn(Date, 'now').mockReturnValue(NOW.getTime());
+    try {
+      const { port } = issuer.address() as AddressInfo;
+      const verifier = verifierOf({ url: `http://127.0.0.1:${port}/jwks` });
+      const token = await issuerToken(signing.privateKey, { alg: 'EdDSA', kid: 'one' });
+      const afterMinutes = (minutes: number) => clock.mockReturnValue(NOW.getTime() + minutes * 60_000);
+      await verifier.verify(token);
+      keys = [other];
+      afterMinutes(11);
+      expect(await refusalOf(token, verifier)).toBe('ERR_JWS_SIGNATURE_VERIFICATION_FAILED');
+      keys = [];
+      afterMinutes(22);
+      expect(await refusalOf(token, verifier)).toBe('ERR_JWKS_NO_MATCHING_KEY');
+      keys = [published];
+      afterMinutes(33);
+      await verifier.verify(token);
+    } finally {
+      clock.mockRestore();
+      issuer.closeAllConnections();
+      issuer.close();
+    }
   });
 });
 

@@ -31,14 +31,25 @@ async function statements(query: string, variables: Record<string, unknown>): Pr
 }
 
 describe('the statements of', () => {
-  test('a preview do not grow with versions and tags: one finds the environment, one the state, one the history', async () => {
+  test('a preview do not grow with versions and tags: one finds the environment, the state and its history', async () => {
     await seed('preview/small', 2);
     await seed('preview/large', 40);
     const query = `query ($name: String!) {
       stateArchive(name: $name) { manifest { historyDigest versionCount tagCount rawBytes eventCount } }
     }`;
-    expect(await statements(query, { name: 'preview/small' })).toBe(3);
-    expect(await statements(query, { name: 'preview/large' })).toBe(3);
+    expect(await statements(query, { name: 'preview/small' })).toBe(1);
+    expect(await statements(query, { name: 'preview/large' })).toBe(1);
+  });
+
+  test('a preview asked for in fragments are one, and of several states no more than those of two', async () => {
+    for (const label of ['a', 'b', 'c', 'd']) await seed(`several/${label}`, 2);
+    const fragments = `
+      fragment Outer on StateArchive { ... { ...Inner } }
+      fragment Inner on StateArchive { name manifest { historyDigest } }`;
+    const of = (labels: readonly string[]) =>
+      `{ ${labels.map((label) => `${label}: stateArchive(name: "several/${label}") { ...Outer }`).join(' ')} } ${fragments}`;
+    expect(await statements(of(['a']), {})).toBe(1);
+    expect(await statements(of(['a', 'b', 'c', 'd']), {})).toBe(await statements(of(['a', 'b']), {}));
   });
 
   test('a page of versions do not grow with it, whatever is asked of each', async () => {

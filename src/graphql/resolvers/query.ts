@@ -6,10 +6,12 @@ import { positionOf, readPosition } from '../operation-position.ts';
 import { readBy, readOne } from '../parents.ts';
 import { requirePermission } from '../reader.ts';
 import type { QueryResolvers } from '../schema-types.ts';
+import { isFieldSelected } from '../selection.ts';
 
 export const Query: QueryResolvers = {
-  async stateArchive(_root, { name, scope }, { reader: open }) {
-    return readOne(await open(scope), ({ stateByLabel }) => stateByLabel.load(name));
+  async stateArchive(_root, { name, scope }, { reader: open }, info) {
+    const wanted = { label: name, withPreview: isFieldSelected(info, 'manifest') };
+    return readOne(await open(scope, wanted), ({ stateByLabel }) => stateByLabel.load(name));
   },
 
   async stateArchives(_root, { scope, filter, ...page }, { reader: open }) {

@@ -1,0 +1,77 @@
+import type { Kysely } from 'kysely';
+import { compiledOnce, type Placeholder } from '../database/compiled-once.ts';
+import type { Database } from '../database/types.ts';
+import { type HistoryRow, historyColumns } from './history.ts';
+import {
+  hasOwnDatabase,
+  type NamespaceRow,
+  type NamespaceSelector,
+  namePrefixOf,
+  namespaceOf,
+  type StateNamespace,
+  selectNamespace,
+} from './namespace.ts';
+import { type StateRecord, type StateRow, stateColumns, stateRecordOf } from './states.ts';
+
+/** A state with the environment it is in. */
+export interface StateAtOnce {
+  readonly namespace: StateNamespace;
+  readonly state: StateRecord;
+  /** Its history, when that was asked for. */
+  readonly history: HistoryRow | null;
+}
+
+/**
+ * Finds a state, the environment it is in, and its history if wanted, in one statement: what most requests ask for, of which the
+ * parts would be read one after the other.
+ *
+ * @param db the control database.
+ * @returns null unless both are active and the state is in the control database: the parts tell what else there is.
+ */
+export async function findStateAtOnce(
+  db: Kysely<Database>,
+  selector: NamespaceSelector,
+  label: string,
+  { withHistory }: { readonly withHistory: boolean },
+): Promise<StateAtOnce | null> {
+  const { state, stateWithHistory } = selector === null ? SELF_HOSTED : HOSTED;
+  const values = { ...selector, name: namePrefixOf(selector) + label };
+  const [row] = await (withHistory ? stateWithHistory : state)(db, values);
+  if (row === undefined) return null;
+  const namespace = namespaceOf(row, selector);
+  return { namespace, state: stateRecordOf(row, namespace), history: isHistoryRow(row) ? row : null };
+}
+
+interface Values {
+  readonly name: string;
+  readonly workspace?: string;
+  readonly environment?: string;
+}
+
+type Row = NamespaceRow & StateRow;
+
+const SELF_HOSTED = statements({ isHosted: false });
+const HOSTED = statements({ isHosted: true });
+
+function statements({ isHosted }: { readonly isHosted: boolean }) {
+  const select = (db: Kysely<Database>, value: Placeholder<Values>) =>
+    selectNamespace(
+      db,
+      isHosted ? { workspace: value('workspace'), environment: value('environment') } : null,
+    )
+      .where(({ not }) => not(hasOwnDatabase))
+      .innerJoin('states', 'states.tenant_id', 'tenants.id')
+      .where('states.name', '=', value('name'))
+      .where('states.lifecycle_status', '=', 'active')
+      .select(stateColumns());
+  return {
+    state: compiledOnce<Values, Row>(select),
+    stateWithHistory: compiledOnce<Values, Row & HistoryRow>((db, value) =>
+      select(db, value).select(historyColumns()),
+    ),
+  };
+}
+
+function isHistoryRow(row: Row): row is Row & HistoryRow {
+  return 'versions' in row;
+}
