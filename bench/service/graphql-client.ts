@@ -1,4 +1,5 @@
 import { createWriteStream, openAsBlob } from 'node:fs';
+import { Agent, type IncomingMessage, request } from 'node:http';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 
@@ -32,19 +33,11 @@ export class GraphqlClient {
     variables: Readonly<Record<string, unknown>>,
     file?: { readonly path: string; readonly name: string },
   ): Promise<Data> {
-    const response =
+    const { status, text } =
       file === undefined
-        ? await fetch(this.#endpoint, {
-            method: 'POST',
-            headers: { ...this.#headers, 'content-type': 'application/json' },
-            body: JSON.stringify({ query, variables }),
-          })
-        : await fetch(this.#endpoint, {
-            method: 'POST',
-            headers: { ...this.#headers, 'apollo-require-preflight': 'true' },
-            body: await multipartBody(query, variables, file),
-          });
-    const answer = (await response.json()) as {
+        ? await post(this.#endpoint, this.#headers, JSON.stringify({ query, variables }))
+        : await postForm(this.#endpoint, this.#headers, await multipartBody(query, variables, file));
+    const answer = JSON.parse(text) as {
       data?: Data | null;
       errors?: { message: string }[];
       error?: { message: string };
@@ -52,10 +45,55 @@ export class GraphqlClient {
     const problem = answer.errors?.[0]?.message ?? answer.error?.message;
     if (problem !== undefined) throw new GraphqlRequestError(problem);
     if (answer.data === undefined || answer.data === null) {
-      throw new GraphqlRequestError(`The service answered ${response.status} without data.`);
+      throw new GraphqlRequestError(`The service answered ${status} without data.`);
     }
     return answer.data;
   }
+}
+
+interface Answer {
+  readonly status: number | undefined;
+  readonly text: string;
+}
+
+const connections = new Agent({ keepAlive: true });
+
+/** By Node.js's own client, as `pg` is what the database is asked by: `fetch` takes half a millisecond of its own. */
+async function post(
+  endpoint: string,
+  headers: Readonly<Record<string, string>>,
+  body: string,
+): Promise<Answer> {
+  const response = await new Promise<IncomingMessage>((resolve, reject) => {
+    request(endpoint, {
+      method: 'POST',
+      agent: connections,
+      headers: {
+        ...headers,
+        'content-type': 'application/json',
+        'content-length': Buffer.byteLength(body),
+      },
+    })
+      .on('response', resolve)
+      .on('error', reject)
+      .end(body);
+  });
+  let text = '';
+  for await (const chunk of response.setEncoding('utf8')) text += chunk;
+  return { status: response.statusCode, text };
+}
+
+async function postForm(
+  endpoint: string,
+  headers: Readonly<Record<string, string>>,
+  body: FormData,
+): Promise<Answer> {
+  const response = await fetch(endpoint, {
+    method: 'POST',
+    headers: { ...headers, 'apollo-require-preflight': 'true' },
+    body,
+  });
+  return { status: response.status, text: await response.text() };
 }
 
 /** The GraphQL multipart request specification: operations, then the map, then the file. */
