@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { decodeJwt, errors, type JWTHeaderParameters, type JWTVerifyOptions, jwtVerify } from 'jose';
+import { LRUCache } from 'lru-cache';
 import { DEVELOPMENT_AUDIENCE, DEVELOPMENT_ISSUER, type DevelopmentKey } from './development-key.ts';
 import type { Principal } from './principal.ts';
 import { createRemoteKeySet, type FindKey } from './remote-key-set.ts';
@@ -88,8 +89,8 @@ export function createJwtVerifier(options: JwtVerifierOptions): JwtVerifier {
       algorithms: ['EdDSA'],
     });
   }
-  /** By hash, the one that was not asked for longest first. */
-  const known = new Map<string, KnownToken>();
+  /** By hash. */
+  const known = new LRUCache<string, KnownToken>({ max: MAX_KNOWN_TOKENS });
   const verify = async (token: string, at: Date): Promise<KnownToken> => {
     if (!COMPACT_FORM.test(token)) throw new InvalidCredentialError('not a JWT');
     const name = decodeJwt(token).iss ?? '';
@@ -122,10 +123,7 @@ export function createJwtVerifier(options: JwtVerifierOptions): JwtVerifier {
           isInTime(earlier, at) &&
           (await earlier.issuer.key(earlier.header)) === earlier.key;
         const found = isStillGood ? earlier : await verify(token, at);
-        known.delete(hash);
         known.set(hash, found);
-        const [oldest] = known.keys();
-        if (known.size > MAX_KNOWN_TOKENS && oldest !== undefined) known.delete(oldest);
         return found.principal;
       } catch (error) {
         throw refusal(error);

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { LRUCache } from 'lru-cache';
 import pg from 'pg';
 
 /** The most statements that are kept prepared on one connection: each takes memory of the server. */
@@ -28,8 +29,8 @@ interface Prepared {
  * A statement's name is made of its text. Whoever else has prepared one of that name on the same server has prepared the same.
  */
 export class PreparedStatements {
-  /** By text, the least recently used first. */
-  readonly #known = new WeakMap<pg.Connection, Map<string, Prepared>>();
+  /** By text. */
+  readonly #known = new WeakMap<pg.Connection, LRUCache<string, Prepared>>();
   #areKept = true;
 
   /** Has a statement prepared, in the batch of messages that is being sent. The name to bind it by; '' when names are not kept. */
@@ -38,7 +39,7 @@ export class PreparedStatements {
       connection.parse({ name: '', text, types: [] }, true);
       return '';
     }
-    const known = this.#known.get(connection) ?? new Map<string, Prepared>();
+    const known = this.#known.get(connection) ?? keptOn(connection);
     this.#known.set(connection, known);
     const now = performance.now();
     let prepared = known.get(text);
@@ -47,10 +48,8 @@ export class PreparedStatements {
       // It may be there already, of an earlier client of the pooler's. To close one that is not there is no error.
       connection.close({ type: 'S', name: prepared.name }, true);
       connection.parse({ name: prepared.name, text, types: [] }, true);
+      known.set(text, prepared);
     }
-    known.delete(text);
-    known.set(text, prepared);
-    if (known.size > MAX_PREPARED) dropOldest(connection, known);
     return prepared.name;
   }
 
@@ -69,12 +68,13 @@ export class PreparedStatements {
   }
 }
 
-function dropOldest(connection: pg.Connection, known: Map<string, Prepared>): void {
-  const [oldest] = known;
-  if (oldest === undefined) return;
-  const [text, { name }] = oldest;
-  known.delete(text);
-  connection.close({ type: 'S', name }, true);
+function keptOn(connection: pg.Connection): LRUCache<string, Prepared> {
+  return new LRUCache({
+    max: MAX_PREPARED,
+    dispose({ name }, _text, reason) {
+      if (reason === 'evict') connection.close({ type: 'S', name }, true);
+    },
+  });
 }
 
 function nameOf(text: string): string {

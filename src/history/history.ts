@@ -1,4 +1,5 @@
 import { type Expression, expressionBuilder, type Kysely, type RawBuilder, sql } from 'kysely';
+import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
 import { quoted } from '../archive/errors.ts';
 import { EVENT_KINDS_LEFT_BEHIND } from '../archive/event-kinds.ts';
@@ -269,35 +270,14 @@ function checkCounts(counts: { versions: number; tags: number; events: number })
   }
 }
 
-/** What is made of rows, until other rows are read of the state: most previews are of a history that has not changed. */
-class KnownHistories {
-  /** By state, the least recently used first. */
-  readonly #known = new Map<string, { readonly row: HistoryRow; readonly history: StateHistory }>();
-  #length = 0;
-
-  /** {@link makeHistory} of the row. */
-  of(row: HistoryRow): StateHistory {
-    const known = this.#known.get(row.id);
-    if (known !== undefined) {
-      this.#known.delete(row.id);
-      this.#length -= lengthOf(known.row);
-    }
-    const history = known !== undefined && isSame(row, known.row) ? known.history : makeHistory(row);
-    this.#known.set(row.id, { row, history });
-    this.#length += lengthOf(row);
-    for (const [id, { row }] of this.#known) {
-      if (this.#length <= MAX_KNOWN_LENGTH) break;
-      this.#known.delete(id);
-      this.#length -= lengthOf(row);
-    }
-    return history;
-  }
-}
-
 /** The characters of rows that are kept: those of some fifty histories of two hundred versions. */
 const MAX_KNOWN_LENGTH = 2 * 1024 * 1024;
 
-const knownHistories = new KnownHistories();
+/** What is made of rows, until other rows are read of the state: most previews are of a history that has not changed. */
+const known = new LRUCache<string, { readonly row: HistoryRow; readonly history: StateHistory }>({
+  maxSize: MAX_KNOWN_LENGTH,
+  sizeCalculation: ({ row }) => row.versions.length + (row.tags?.length ?? 0),
+});
 
 /**
  * The history that a statement has read with {@link historyColumns}.
@@ -305,24 +285,14 @@ const knownHistories = new KnownHistories();
  * @throws HistoryInconsistentError as {@link readHistories} does.
  */
 export function historyOf(row: HistoryRow): StateHistory {
-  const { id, lineage, currentVersionId, createdAt, updatedAt, versions, tags, events, spans } = row;
-  return knownHistories.of({
-    id,
-    lineage,
-    currentVersionId,
-    createdAt,
-    updatedAt,
-    versions,
-    tags,
-    events,
-    spans,
-  });
+  const earlier = known.get(row.id);
+  if (earlier !== undefined && isSame(row, earlier.row)) return earlier.history;
+  const history = makeHistory(row);
+  known.set(row.id, { row, history });
+  return history;
 }
 
-function lengthOf({ versions, tags }: HistoryRow): number {
-  return versions.length + (tags?.length ?? 0);
-}
-
+/** Whether all that a statement gave is as another gave it; it may have given more of the environment than the other. */
 function isSame(row: HistoryRow, other: HistoryRow): boolean {
   return (Object.keys(row) as (keyof HistoryRow)[]).every((name) => row[name] === other[name]);
 }

@@ -79,31 +79,18 @@ export function selectNamespace(db: Kysely<Database>, selector: EnvironmentKey) 
 export type NamespaceRow = InferResult<ReturnType<typeof selectNamespace>>[number];
 
 /** The namespace that a selector has found. */
-export function namespaceOf(
-  {
-    tenantId,
-    workspace,
-    tenantSlug,
-    tenantName,
-    environment,
-    hasOwnDatabase,
-    lockDefault,
-    perState,
-    perEnvironment,
-  }: NamespaceRow,
-  selector: NamespaceSelector,
-): StateNamespace {
+export function namespaceOf(row: NamespaceRow, selector: NamespaceSelector): StateNamespace {
   return {
-    tenantId,
-    workspace,
-    tenantSlug,
-    tenantName,
-    environment,
-    hasOwnDatabase,
+    tenantId: row.tenantId,
+    workspace: row.workspace,
+    tenantSlug: row.tenantSlug,
+    tenantName: row.tenantName,
+    environment: row.environment,
     namePrefix: namePrefixOf(selector),
+    hasOwnDatabase: row.hasOwnDatabase,
     // A self-hosted principal names no environment, and Kilolock then decides by the writer alone (data model 5).
-    lockDefault: selector === null ? 'auto' : lockDefault,
-    quota: { perState, perEnvironment },
+    lockDefault: selector === null ? 'auto' : row.lockDefault,
+    quota: { perState: row.perState, perEnvironment: row.perEnvironment },
   };
 }
 

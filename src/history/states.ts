@@ -163,32 +163,19 @@ export function stateColumns() {
 export type StateRow = Omit<StateRecord, 'label' | 'workspace' | 'environment'>;
 
 /** The state of a row, as the namespace it belongs to knows it. */
-export function stateRecordOf(
-  {
-    id,
-    name,
-    lineage,
-    lifecycleStatus,
-    createdAt,
-    updatedAt,
-    currentVersionId,
-    exclusiveLocks,
-    coexistenceMode,
-  }: StateRow,
-  namespace: StateNamespace,
-): StateRecord {
+export function stateRecordOf(row: StateRow, namespace: StateNamespace): StateRecord {
   return {
-    id,
-    label: labelOf(namespace, name),
-    name,
+    id: row.id,
+    label: labelOf(namespace, row.name),
+    name: row.name,
     workspace: namespace.workspace,
     environment: namespace.environment,
-    lineage,
-    lifecycleStatus,
-    createdAt,
-    updatedAt,
-    currentVersionId,
-    exclusiveLocks,
-    coexistenceMode,
+    lineage: row.lineage,
+    lifecycleStatus: row.lifecycleStatus,
+    createdAt: row.createdAt,
+    updatedAt: row.updatedAt,
+    currentVersionId: row.currentVersionId,
+    exclusiveLocks: row.exclusiveLocks,
+    coexistenceMode: row.coexistenceMode,
   };
 }
