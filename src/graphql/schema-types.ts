@@ -214,6 +214,8 @@ export type Query = {
    * see it: the two look the same.
    */
   readonly stateArchive: Maybe<StateArchive>;
+  /** Who the credential of this request says the caller is, and what it permits. Nobody learns of another's. */
+  readonly stateArchiveCaller: Maybe<StateArchiveCaller>;
   /** One export or import, by its id. Null when there is none or the caller may not see it. */
   readonly stateArchiveOperation: Maybe<StateArchiveOperation>;
   /**
@@ -350,6 +352,27 @@ export type StateArchiveVersionArgs = {
 export type StateArchiveVersionsArgs = {
   after: InputMaybe<Scalars['String']['input']>;
   first?: Scalars['Int']['input'];
+};
+
+/** A caller, as the credential of the request has it. */
+export type StateArchiveCaller = {
+  /** The name that is written to history. */
+  readonly actor: Scalars['String']['output'];
+  /** The public id of the environment it works in; null where each request has to name one. */
+  readonly environmentId: Maybe<Scalars['ID']['output']>;
+  /** When it ends by itself; null when it is good until it is revoked. */
+  readonly expiresAt: Maybe<Scalars['DateTime']['output']>;
+  /**
+   * What the credential permits of what this service knows, sorted. The grants of an account may hold in some environments
+   * only.
+   */
+  readonly scopes: ReadonlyArray<Scalars['String']['output']>;
+  /** The labels it is confined to, exact or with a `*` at the end; null for every state. */
+  readonly statePatterns: Maybe<ReadonlyArray<Scalars['String']['output']>>;
+  /** The identity that operations and links are bound to. */
+  readonly subject: Scalars['String']['output'];
+  /** The public id of the workspace it works in; null where each request has to name one. */
+  readonly workspaceId: Maybe<Scalars['ID']['output']>;
 };
 
 /** The difference between a version and the one before it, in resource instances. */
@@ -1023,6 +1046,7 @@ export type ResolversTypes = {
   StageStateArchiveUploadPayload: ResolverTypeWrapper<StageStateArchiveUploadPayload>;
   State: ResolverTypeWrapper<StateParent>;
   StateArchive: ResolverTypeWrapper<StateArchiveParent>;
+  StateArchiveCaller: ResolverTypeWrapper<StateArchiveCaller>;
   StateArchiveChanges: ResolverTypeWrapper<VersionContents>;
   StateArchiveConflictPolicy: StateArchiveConflictPolicy;
   StateArchiveConnection: ResolverTypeWrapper<Omit<StateArchiveConnection, 'edges' | 'nodes'> & { edges: ReadonlyArray<ResolversTypes['StateArchiveEdge']>, nodes: ReadonlyArray<ResolversTypes['StateArchive']> }>;
@@ -1085,6 +1109,7 @@ export type ResolversParentTypes = {
   StageStateArchiveUploadPayload: StageStateArchiveUploadPayload;
   State: StateParent;
   StateArchive: StateArchiveParent;
+  StateArchiveCaller: StateArchiveCaller;
   StateArchiveChanges: VersionContents;
   StateArchiveConnection: Omit<StateArchiveConnection, 'edges' | 'nodes'> & { edges: ReadonlyArray<ResolversParentTypes['StateArchiveEdge']>, nodes: ReadonlyArray<ResolversParentTypes['StateArchive']> };
   StateArchiveEdge: Omit<StateArchiveEdge, 'node'> & { node: ResolversParentTypes['StateArchive'] };
@@ -1161,6 +1186,7 @@ export type PageInfoResolvers<ContextType = GraphqlContext, ParentType extends R
 
 export type QueryResolvers<ContextType = GraphqlContext, ParentType extends ResolversParentTypes['Query'] = ResolversParentTypes['Query']> = {
   stateArchive?: Resolver<Maybe<ResolversTypes['StateArchive']>, ParentType, ContextType, RequireFields<QueryStateArchiveArgs, 'name'>>;
+  stateArchiveCaller?: Resolver<Maybe<ResolversTypes['StateArchiveCaller']>, ParentType, ContextType>;
   stateArchiveOperation?: Resolver<Maybe<ResolversTypes['StateArchiveOperation']>, ParentType, ContextType, RequireFields<QueryStateArchiveOperationArgs, 'id'>>;
   stateArchiveOperations?: Resolver<Maybe<ResolversTypes['StateArchiveOperationConnection']>, ParentType, ContextType, RequireFields<QueryStateArchiveOperationsArgs, 'first'>>;
   stateArchives?: Resolver<Maybe<ResolversTypes['StateArchiveConnection']>, ParentType, ContextType, RequireFields<QueryStateArchivesArgs, 'first'>>;
@@ -1202,6 +1228,16 @@ export type StateArchiveResolvers<ContextType = GraphqlContext, ParentType exten
   version?: Resolver<Maybe<ResolversTypes['StateArchiveVersion']>, ParentType, ContextType, Partial<StateArchiveVersionArgs>>;
   versions?: Resolver<Maybe<ResolversTypes['StateArchiveVersionConnection']>, ParentType, ContextType, RequireFields<StateArchiveVersionsArgs, 'first'>>;
   workspaceId?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+};
+
+export type StateArchiveCallerResolvers<ContextType = GraphqlContext, ParentType extends ResolversParentTypes['StateArchiveCaller'] = ResolversParentTypes['StateArchiveCaller']> = {
+  actor?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  environmentId?: Resolver<Maybe<ResolversTypes['ID']>, ParentType, ContextType>;
+  expiresAt?: Resolver<Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
+  scopes?: Resolver<ReadonlyArray<ResolversTypes['String']>, ParentType, ContextType>;
+  statePatterns?: Resolver<Maybe<ReadonlyArray<ResolversTypes['String']>>, ParentType, ContextType>;
+  subject?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  workspaceId?: Resolver<Maybe<ResolversTypes['ID']>, ParentType, ContextType>;
 };
 
 export type StateArchiveChangesResolvers<ContextType = GraphqlContext, ParentType extends ResolversParentTypes['StateArchiveChanges'] = ResolversParentTypes['StateArchiveChanges']> = {
@@ -1421,6 +1457,7 @@ export type Resolvers<ContextType = GraphqlContext> = {
   StageStateArchiveUploadPayload?: StageStateArchiveUploadPayloadResolvers<ContextType>;
   State?: StateResolvers<ContextType>;
   StateArchive?: StateArchiveResolvers<ContextType>;
+  StateArchiveCaller?: StateArchiveCallerResolvers<ContextType>;
   StateArchiveChanges?: StateArchiveChangesResolvers<ContextType>;
   StateArchiveConnection?: StateArchiveConnectionResolvers<ContextType>;
   StateArchiveEdge?: StateArchiveEdgeResolvers<ContextType>;

@@ -169,6 +169,9 @@ export const DOCUMENTS = {
       userErrors { code message }
     }
   }`,
+  caller: `{
+    stateArchiveCaller { subject actor scopes workspaceId environmentId statePatterns expiresAt }
+  }`,
   cancel: `mutation ($id: ID!, $scope: StateScopeInput) {
     cancelStateArchiveOperation(input: { id: $id, scope: $scope }) { operation { ${OPERATION} ${REPORT} } userErrors { code message } }
   }`,

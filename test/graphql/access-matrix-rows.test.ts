@@ -32,7 +32,7 @@ const schema = enforceAuthorization(
   { publicCoordinates: PUBLIC_COORDINATES },
 );
 /** What is made by being asked for, and of no row. */
-const OF_NO_ROW = /^StateArchiveUpload(Header)?\./;
+const OF_NO_ROW = /^(?:StateArchiveUpload(?:Header)?\.|StateArchiveCaller\.|Query\.stateArchiveCaller$)/;
 const COORDINATES = [...fieldRequirements(schema)]
   .filter(([coordinate, requirement]) => requirement.authenticated && !OF_NO_ROW.test(coordinate))
   .map(([coordinate]) => coordinate);

@@ -126,6 +126,36 @@ describe('without any policy', () => {
     expect(raw.text).not.toContain('hunter2');
   });
 
+  test('a token is told who it is, what it permits and where it works, and nobody else is', async () => {
+    const query =
+      '{ stateArchiveCaller { subject actor scopes workspaceId environmentId statePatterns expiresAt } }';
+    const token = await createApiToken(world.service.database, world.home);
+    const { data } = await askWith(world, token, query);
+    expect(data).toEqual({
+      stateArchiveCaller: {
+        subject: expect.stringMatching(/^kilolock:api-token:/),
+        actor: expect.any(String),
+        scopes: ['state.read'],
+        ...scopeOf(world.home),
+        statePatterns: null,
+        expiresAt: null,
+      },
+    });
+    const claims = { scopes: ['state.export', 'elsewhere'], states: ['prod/*'] };
+    const jwt = await world.service.ask(query, { token: await world.service.token(claims) });
+    expect(jwt.data).toMatchObject({
+      stateArchiveCaller: {
+        subject: 'alice@test',
+        scopes: ['state.export'],
+        statePatterns: ['prod/*'],
+        expiresAt: expect.stringMatching(/^20\d\d-.*\.000000Z$/),
+      },
+    });
+    expect((await world.service.ask(query, { token: null })).denials).toEqual([
+      'stateArchiveCaller: UNAUTHENTICATED',
+    ]);
+  });
+
   test('one that may only bring in to another environment is told nothing of what is there', async () => {
     const token = await createApiToken(world.service.database, world.home);
     const { tenantSlug, environmentSlug } = world.neighbour;

@@ -354,7 +354,7 @@ describe('kl status, operations, whoami and login', () => {
     expect((await stat(path)).mode & 0o777).toBe(0o600);
     // Without a variable: the endpoint of the last login.
     const { exitCode, stdout } = await kl(['whoami'], { env: { HOME: directory } });
-    expect([exitCode, stdout]).toEqual([0, expect.stringMatching(/^Scopes +state\.read state\.export/m)]);
+    expect([exitCode, stdout]).toEqual([0, expect.stringMatching(/^Scopes +state\.export state\.import/m)]);
     expect(stdout).toMatch(/^Subject +alice@test$/m);
     expect(stdout).toMatch(/^Expires +20\d\d-/m);
     expect(stdout).not.toContain(token);

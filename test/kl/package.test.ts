@@ -44,7 +44,12 @@ const call = (program: string, ...args: string[]) =>
 describe('the file that npm pack makes', () => {
   test('runs kl, installed, on the Node.js that the package brings', async () => {
     expect((await call('kl', 'archive', 'verify', GOLDEN)).stdout).toMatch(/^Complete +yes/m);
-    expect((await call('kl-archive', '--version')).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
+    const NODE_OPTIONS = '--import=data:text/javascript,console.error(process.version)';
+    const { stdout, stderr } = await run('kl-archive', ['--version'], {
+      env: { PATH: `${installed}:/usr/bin:/bin`, NODE_OPTIONS },
+    });
+    expect(stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
+    expect(stderr).toBe(`${process.version}\n`);
   });
 
   test('calls itself by the name it was called by', async () => {

@@ -1,4 +1,7 @@
+import { ownEnvironment, SCOPES } from '../../auth/principal.ts';
+import { present } from '../../base/invariant.ts';
 import { isStorableText } from '../../base/text.ts';
+import { utcTimeOf } from '../../base/time.ts';
 import { listStates } from '../../history/states.ts';
 import { searchOperations } from '../../operations/operation-records.ts';
 import { connectionOf, keyOfCursor, pageLimit } from '../connection.ts';
@@ -45,6 +48,24 @@ export const Query: QueryResolvers = {
     };
     const operations = await searchOperations(caller.database.for('read'), caller, wanted, { after, limit });
     return connectionOf(operations.map(readBy(reader)), page, positionOf);
+  },
+
+  stateArchiveCaller(_root, _arguments, { principal }) {
+    const { subject, actor, scopes, statePatterns, expiresAt, ...own } = present(
+      principal,
+      'the schema demands a credential',
+    );
+    const { workspace, environment } = ownEnvironment(own);
+    return {
+      subject,
+      actor,
+      scopes: SCOPES.filter((scope) => scopes.has(scope)).sort(),
+      // A credential without an environment of its own has empty ones.
+      workspaceId: workspace || null,
+      environmentId: environment || null,
+      statePatterns,
+      expiresAt: expiresAt === undefined ? null : utcTimeOf(new Date(expiresAt * 1000)),
+    };
   },
 };
 

@@ -1,11 +1,10 @@
 import { on } from 'node:events';
 import type { CommonOptions, Context } from '../context.ts';
-import { credentialsPath, findCredential, findEndpoint, jwtClaims, keepToken } from '../credentials.ts';
+import { credentialsPath, findCredential, findEndpoint, keepToken } from '../credentials.ts';
 import { DOCUMENTS } from '../documents.ts';
 import { EXIT, type Exit, failure } from '../endings.ts';
 import { Service } from '../service.ts';
 import { pairs } from '../tables.ts';
-import { visible } from '../texts.ts';
 
 /** Longer than any credential that the service accepts. */
 const MAX_TOKEN_CHARACTERS = 16_384;
@@ -21,9 +20,9 @@ export async function login(context: Context, _options: CommonOptions): Promise<
   if (token === '' || token.length > MAX_TOKEN_CHARACTERS || !/^[\x21-\x7e]+$/.test(token)) {
     throw failure('NO_CREDENTIAL', 'That is no token.');
   }
-  await accepted(new Service(endpoint, token, signal));
+  const caller = await callerOf(new Service(endpoint, token, signal));
   await keepToken(endpoint, token);
-  terminal.result({ endpoint, file: path, ...claimsOf(token) }, () => `Kept. kl whoami says what it may.`);
+  terminal.result({ endpoint, file: path, ...caller }, () => `Kept. kl whoami says what it may.`);
   return EXIT.done;
 }
 
@@ -58,68 +57,41 @@ async function tokenFromInput({ terminal, signal }: Context): Promise<string> {
   }
 }
 
-/** `kl whoami`: what the token says of itself, and whether the service accepts it. */
+/** `kl whoami`: who the service takes the token for, and what it permits. */
 export async function whoAmI({ terminal, signal }: Context, _options: CommonOptions): Promise<Exit> {
   const { endpoint, token } = await findCredential();
-  await accepted(new Service(endpoint, token, signal));
-  const claims = claimsOf(token);
-  terminal.result({ endpoint, accepted: true, ...claims }, () =>
+  const caller = await callerOf(new Service(endpoint, token, signal));
+  terminal.result({ endpoint, ...caller }, () =>
     pairs([
       ['Endpoint', endpoint],
-      ['Accepted', 'yes'],
-      [
-        'Token',
-        'claims' in claims
-          ? 'a JWT'
-          : "one of Kilolock's own: its roles say what it may, and Kilolock when it ends",
-      ],
-      ...('claims' in claims
-        ? ([
-            ['Subject', claims.claims.subject],
-            ['Scopes', claims.claims.scopes.join(' ')],
-            ['Workspace', claims.claims.workspace],
-            ['Environment', claims.claims.environment],
-            ['States', claims.claims.states?.join(' ') ?? 'all'],
-            ['Expires', claims.claims.expiresAt],
-          ] as const)
-        : []),
+      ['Subject', caller.subject],
+      ['Name', caller.actor],
+      ['Scopes', caller.scopes.join(' ')],
+      ['Workspace', caller.workspaceId ?? 'none: say --workspace'],
+      ['Environment', caller.environmentId ?? 'none: say --environment'],
+      ['States', caller.statePatterns?.join(' ') ?? 'all'],
+      ['Expires', caller.expiresAt ?? 'when it is revoked'],
     ]),
   );
   return EXIT.done;
 }
 
-/** @throws KlError when the service does not accept the credential. */
-async function accepted(service: Service): Promise<void> {
-  // Whatever it may see: a credential that is not accepted gets no answer at all.
-  await service.ask(DOCUMENTS.operations, { first: 1, filter: null });
-}
-
-interface Claims {
-  readonly subject: string | null;
+interface Caller {
+  readonly subject: string;
+  readonly actor: string;
   readonly scopes: readonly string[];
-  readonly workspace: string | null;
-  readonly environment: string | null;
-  readonly states: readonly string[] | null;
+  readonly workspaceId: string | null;
+  readonly environmentId: string | null;
+  readonly statePatterns: readonly string[] | null;
   readonly expiresAt: string | null;
 }
 
-/** What a JWT says of itself. The service is the one to verify it. */
-function claimsOf(token: string): { readonly claims: Claims } | Record<string, never> {
-  const said = jwtClaims(token);
-  if (said === null) return {};
-  const textOf = (value: unknown) => (typeof value === 'string' ? visible(value) : null);
-  const wordsOf = (value: unknown) =>
-    (typeof value === 'string' ? value.split(' ') : Array.isArray(value) ? value.map(String) : [])
-      .filter((word) => word !== '')
-      .map(visible);
-  return {
-    claims: {
-      subject: textOf(said.sub),
-      scopes: wordsOf(said.scope),
-      workspace: textOf(said.workspace),
-      environment: textOf(said.environment),
-      states: said.states === undefined ? null : wordsOf(said.states),
-      expiresAt: typeof said.exp === 'number' ? new Date(said.exp * 1000).toISOString() : null,
-    },
-  };
+/** @throws KlError when the service does not accept the credential. */
+async function callerOf(service: Service): Promise<Caller> {
+  const { stateArchiveCaller } = await service.ask<{ stateArchiveCaller: Caller | null }>(
+    DOCUMENTS.caller,
+    {},
+  );
+  if (stateArchiveCaller !== null) return stateArchiveCaller;
+  throw failure('UNKNOWN_ANSWER', 'The service does not say who the credential is.');
 }

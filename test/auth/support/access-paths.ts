@@ -148,7 +148,11 @@ interface Carrier {
 }
 
 function scopesDemanded(node: Carrier | undefined): string[][][] {
-  return directives(node, 'requiresScopes').map((directive) => argument(directive, 'scopes') as string[][]);
+  return [
+    // A credential, with whatever scopes.
+    ...directives(node, 'authenticated').map(() => [[]]),
+    ...directives(node, 'requiresScopes').map((directive) => argument(directive, 'scopes') as string[][]),
+  ];
 }
 
 function directives(node: Carrier | undefined, name: string): ConstDirectiveNode[] {
