@@ -7,6 +7,7 @@ import type { Group } from './group.ts';
 import { entities } from './groups/entities.ts';
 import { footprint } from './groups/footprint.ts';
 import { growth } from './groups/growth.ts';
+import { kl } from './groups/kl.ts';
 import { load } from './groups/load.ts';
 import { preview } from './groups/preview.ts';
 import { ratios } from './groups/ratios.ts';
@@ -21,7 +22,7 @@ import { markdown } from './report.ts';
  * the database. The report goes to standard output as Markdown, what is being done to standard error.
  */
 
-const GROUPS: readonly Group[] = [ratios, preview, entities, footprint, load, scale, growth];
+const GROUPS: readonly Group[] = [ratios, preview, entities, footprint, load, scale, growth, kl];
 
 // Without listeners a signal ends the process past its exit handlers, and the server would stay behind.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1));

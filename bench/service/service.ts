@@ -12,6 +12,8 @@ import type { ProbeQuestion, ProbeReport } from './probe.ts';
 /** The real service, in a process of its own. */
 export interface BenchService {
   readonly endpoint: string;
+  /** One that may do everything. */
+  readonly token: string;
   readonly client: GraphqlClient;
   /** The same, as a gateway that has proven to be one. */
   readonly gateway: GraphqlClient;
@@ -104,6 +106,7 @@ export async function startBenchService(
   );
   return {
     endpoint,
+    token,
     client: new GraphqlClient(endpoint, token),
     gateway: new GraphqlClient(endpoint, token, { 'x-gateway-secret': GATEWAY_SECRET }),
     async watchEventLoop() {
