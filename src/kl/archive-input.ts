@@ -4,7 +4,7 @@ import { ArchiveError, type ArchiveErrorCode } from '../archive/errors.ts';
 import { type ArchiveMembers, readArchive } from '../archive/reader.ts';
 import { isErrno } from '../base/errno.ts';
 import { failure, KlError } from './endings.ts';
-import { codeOf, isSystemError } from './private-file.ts';
+import { isSystemError, reasonOf } from './private-file.ts';
 import type { Work } from './progress.ts';
 
 /** What to do about an archive that is not sound, by code. */
@@ -47,7 +47,7 @@ export async function* bytesOf(path: string, signal?: AbortSignal): AsyncGenerat
     yield* readArchiveFile(path, { signal });
   } catch (error) {
     if (signal?.aborted || !isSystemError(error)) throw error;
-    throw failure('FILE_UNUSABLE', `${path} cannot be read (${codeOf(error)}).`, { cause: error });
+    throw failure('FILE_UNUSABLE', `${path} cannot be read (${reasonOf(error)}).`, { cause: error });
   }
 }
 
@@ -58,7 +58,7 @@ export async function sizeOf(path: string): Promise<number> {
     if (found.isFile()) return found.size;
   } catch (error) {
     if (isErrno(error, 'ENOENT')) throw failure('FILE_UNUSABLE', `There is no file ${path}.`);
-    throw failure('FILE_UNUSABLE', `${path} cannot be read (${codeOf(error)}).`, { cause: error });
+    throw failure('FILE_UNUSABLE', `${path} cannot be read (${reasonOf(error)}).`, { cause: error });
   }
   throw failure('FILE_UNUSABLE', `${path} is no file.`);
 }

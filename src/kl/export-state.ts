@@ -6,7 +6,7 @@ import { isErrno } from '../base/errno.ts';
 import { DOCUMENTS, type FileAnswer, type OperationAnswer, type UserError } from './documents.ts';
 import { failure, KlError } from './endings.ts';
 import { findOperation, waitForEnd } from './operations.ts';
-import { codeOf, flushDirectoryOf, isSystemError, writePrivateFile } from './private-file.ts';
+import { flushDirectoryOf, isSystemError, reasonOf, requirePlace, writePrivateFile } from './private-file.ts';
 import type { Work } from './progress.ts';
 import { reach, refuseErrors, type Service, unreachable } from './service.ts';
 
@@ -59,6 +59,8 @@ function begunPath(path: string): string {
 }
 
 async function begin(service: Service, name: string, path: string, work: Work): Promise<OperationAnswer> {
+  // Before the service has worked for nothing.
+  await requirePlace(path);
   await rm(`${path}.partial`, { force: true });
   work.show({ step: 'asking for the export' });
   const { exportStateArchive } = await service.ask<{
@@ -199,7 +201,7 @@ async function receive(
     if (isErrno(error, 'ENOSPC'))
       throw failure('WRITE_FAILED', `There is no room for ${partial}.`, { cause: error });
     if (isSystemError(error))
-      throw failure('WRITE_FAILED', `${partial} cannot be written (${codeOf(error)}).`, { cause: error });
+      throw failure('WRITE_FAILED', `${partial} cannot be written (${reasonOf(error)}).`, { cause: error });
     throw unreachable(url, error, signal);
   } finally {
     clearTimeout(timer);

@@ -1,5 +1,6 @@
-import { open, rename, rm } from 'node:fs/promises';
+import { access, constants, open, rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import { getSystemErrorMessage } from 'node:util';
 import { isErrno } from '../base/errno.ts';
 import { failure } from './endings.ts';
 
@@ -26,7 +27,7 @@ export async function writePrivateFile(
     await rename(draft, path);
   } catch (error) {
     await rm(draft, { force: true });
-    throw failure('WRITE_FAILED', `${path} cannot be written (${codeOf(error)}).`, { cause: error });
+    throw failure('WRITE_FAILED', `${path} cannot be written (${reasonOf(error)}).`, { cause: error });
   }
 }
 
@@ -46,7 +47,8 @@ export async function refuseExisting(path: string): Promise<void> {
     await (await open(path, 'r')).close();
   } catch (error) {
     if (isErrno(error, 'ENOENT')) return;
-    if (isErrno(error, 'ENOTDIR')) throw failure('WRITE_FAILED', `${path} cannot be written (ENOTDIR).`);
+    if (isErrno(error, 'ENOTDIR'))
+      throw failure('WRITE_FAILED', `${path} cannot be written (not a directory).`);
   }
   throw failure('FILE_EXISTS', `${path} is there already.`, {
     advice: 'Give another name, or --force to replace it.',
@@ -58,7 +60,17 @@ export function isSystemError(error: unknown): error is NodeJS.ErrnoException {
   return error instanceof Error && 'syscall' in error && 'code' in error;
 }
 
-/** The code of an error of the operating system. */
-export function codeOf(error: unknown): string {
-  return error instanceof Error && 'code' in error ? String(error.code) : 'unknown failure';
+/** Why the operating system refused, in its words. */
+export function reasonOf(error: unknown): string {
+  if (!isSystemError(error)) return 'unknown failure';
+  return error.errno === undefined ? String(error.code) : getSystemErrorMessage(error.errno);
+}
+
+/** @throws KlError WRITE_FAILED where nothing can be written beside `path`. */
+export async function requirePlace(path: string): Promise<void> {
+  try {
+    await access(dirname(path), constants.W_OK);
+  } catch (error) {
+    throw failure('WRITE_FAILED', `${path} cannot be written (${reasonOf(error)}).`, { cause: error });
+  }
 }

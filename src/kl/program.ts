@@ -32,15 +32,27 @@ export async function run(args: readonly string[]): Promise<Exit> {
     await program.parseAsync([...args], { from: 'user' });
     return call.exit;
   } catch (error) {
-    if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.done : EXIT.usage;
+    if (error instanceof CommanderError && error.exitCode === 0) return EXIT.done;
+    // A group that was called without a command has printed its help.
+    if (error instanceof CommanderError && error.code === 'commander.help') return EXIT.usage;
     const known = error instanceof KlError ? error : await asKlError(error, signal);
-    (await contextOf(call.options, signal)).terminal.fail(program.name(), known);
+    const format = /(?:^| )--format[ =]json(?: |$)/.test(args.join(' ')) ? 'json' : 'table';
+    (await contextOf({ ...call.options, format }, signal)).terminal.fail(program.name(), known);
     return known.exit;
   }
 }
 
 /** What is no error of ours: of an archive, of the operating system, or a bug, which keeps its stack. */
 async function asKlError(error: unknown, signal: AbortSignal): Promise<KlError> {
+  if (error instanceof CommanderError) {
+    const [text = '', ...hints] = error.message.replace(/^error: /, '').split('\n');
+    const advice = [
+      ...hints.map((hint) => hint.replace(/^\((.*)\)$/, '$1')),
+      'Add --help to see what it takes.',
+    ];
+    const message = `${text.charAt(0).toUpperCase()}${text.slice(1).replace(/\.$/, '')}.`;
+    return failure('USAGE', message, { advice: advice.join(' ') });
+  }
   if (signal.aborted && signal.reason instanceof KlError) return signal.reason;
   const [{ named }, { isSystemError }] = await Promise.all([
     import('./archive-input.ts'),
@@ -64,8 +76,9 @@ function buildProgram(signal: AbortSignal, call: Call): Command {
     .version(packageVersion(), '-V, --version', 'print the version')
     .helpCommand(false)
     .helpOption('-h, --help', 'print this help')
-    .showHelpAfterError('Add --help to see what it takes.')
     .exitOverride()
+    // Told as every error is.
+    .configureOutput({ outputError: () => {} })
     .enablePositionalOptions()
     .addHelpText('after', generalHelp);
   const name = program.name();

@@ -394,6 +394,14 @@ describe('kl archive build', () => {
     },
   );
 
+  test('says which file cannot be written, and why', async () => {
+    const { exitCode, stderr } = await call('archive', 'build', DOCUMENTS, '-o', 'none/x.klstate');
+    expect([exitCode, stderr]).toEqual([
+      1,
+      expect.stringContaining('none/x.klstate cannot be written (no such file or directory). (WRITE_FAILED)'),
+    ]);
+  });
+
   test('refuses files that are not of one history, naming them, and leaves nothing behind', async () => {
     const document = await readFile(join(DOCUMENTS, '001.tfstate'), 'utf8');
     await writeFile(at('a.tfstate'), document);

@@ -117,6 +117,18 @@ describe('kl export state', () => {
   });
 });
 
+test('kl asks for no export whose file could not be written, and says why', async () => {
+  const exports = async () =>
+    (await service.database.pool.query('select from state_archive.operation')).rowCount;
+  const before = await exports();
+  const { exitCode, stderr } = await call('export', 'state', 'demo/network', '-o', 'none/n.klstate');
+  expect([exitCode, stderr]).toEqual([
+    1,
+    expect.stringContaining('none/n.klstate cannot be written (no such file or directory)'),
+  ]);
+  expect(await exports()).toBe(before);
+});
+
 describe('kl export states', () => {
   test('takes every matching state with an index, then only what changed, and goes on after a failure', async () => {
     await exportSample();
@@ -426,7 +438,21 @@ describe('an exit code says what to do:', () => {
   });
 
   test('and an error is JSON where JSON was asked for', async () => {
-    const { stdout, stderr } = await call('status', 'no-such-state', '--format', 'json');
+    const [{ stdout, stderr }, mistyped] = await Promise.all([
+      call('status', 'no-such-state', '--format', 'json'),
+      call('status', '--wtach', '--format', 'json'),
+    ]);
+    expect([mistyped.exitCode, JSON.parse(mistyped.stderr)]).toEqual([
+      2,
+      {
+        error: {
+          code: 'USAGE',
+          message: "Unknown option '--wtach'.",
+          advice: 'Did you mean --watch? Add --help to see what it takes.',
+          exitCode: 2,
+        },
+      },
+    ]);
     expect(stdout).toBe('');
     expect(JSON.parse(stderr)).toEqual({
       error: { code: 'STATE_NOT_FOUND', message: expect.any(String), advice: null, exitCode: 3 },

@@ -9,7 +9,7 @@ import { named } from '../archive-input.ts';
 import { buildHistory, type FileFacts, stateFiles } from '../built-history.ts';
 import type { CommonOptions, Context } from '../context.ts';
 import { EXIT, type Exit, failure } from '../endings.ts';
-import { refuseExisting } from '../private-file.ts';
+import { isSystemError, reasonOf, refuseExisting } from '../private-file.ts';
 import { Progress } from '../progress.ts';
 import { pairs } from '../tables.ts';
 import { bytesText, counted, shellWord, visible } from '../texts.ts';
@@ -53,7 +53,8 @@ export async function buildArchive(
         versions: { done: versions, total: contents.versions.length },
       }),
   }).catch((error: unknown) => {
-    throw named(out, error);
+    if (!isSystemError(error)) throw named(out, error);
+    throw failure('WRITE_FAILED', `${out} cannot be written (${reasonOf(error)}).`, { cause: error });
   });
   progress[Symbol.dispose]();
   const { state, versions } = contents;
