@@ -12,6 +12,7 @@ import { load } from './groups/load.ts';
 import { preview } from './groups/preview.ts';
 import { ratios } from './groups/ratios.ts';
 import { scale } from './groups/scale.ts';
+import { upload } from './groups/upload.ts';
 import { Histories } from './histories.ts';
 import { describeMachine } from './machine.ts';
 import { type Options, readOptions, UsageError } from './options.ts';
@@ -22,7 +23,7 @@ import { markdown } from './report.ts';
  * the database. The report goes to standard output as Markdown, what is being done to standard error.
  */
 
-const GROUPS: readonly Group[] = [ratios, preview, entities, footprint, load, scale, growth, kl];
+const GROUPS: readonly Group[] = [ratios, preview, entities, footprint, load, scale, growth, kl, upload];
 
 // Without listeners a signal ends the process past its exit handlers, and the server would stay behind.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1));

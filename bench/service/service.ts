@@ -49,7 +49,14 @@ function readStartScript(): { readonly cache: string; readonly command: readonly
 /** Starts the service on a database and waits until it can be asked. */
 export async function startBenchService(
   database: BenchDatabase,
-  { nodeOptions = [] }: { readonly nodeOptions?: readonly string[] } = {},
+  {
+    nodeOptions = [],
+    environment = {},
+  }: {
+    readonly nodeOptions?: readonly string[];
+    /** What else is set, or otherwise. */
+    readonly environment?: Readonly<Record<string, string>>;
+  } = {},
 ): Promise<BenchService> {
   const directory = await mkdtemp(join(tmpdir(), 'state-archive-bench-'));
   const child = spawn(process.execPath, [...nodeOptions, '--import', PROBE, ...START.command], {
@@ -65,6 +72,7 @@ export async function startBenchService(
       LOG_LEVEL: 'error',
       MAX_OPERATIONS_PER_PRINCIPAL: '100',
       MAX_INLINE_UPLOAD_BYTES: String(MAX_FILE_BYTES),
+      ...environment,
     },
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
   });
