@@ -10,7 +10,6 @@ import {
   valueFromASTUntyped,
 } from 'graphql';
 import { z } from 'zod';
-import { entityTypes } from './entity-types.ts';
 import { AUTHENTICATED, allOf, type Requirement } from './requirement.ts';
 
 /** A schema that cannot be served: its authorisation has gaps, or there are resolvers that nothing calls. The message names each. */
@@ -40,16 +39,6 @@ export function fieldRequirements(schema: GraphQLSchema): Map<string, Requiremen
     }
   }
   return requirements;
-}
-
-/**
- * What each entity demands of a caller who asks for it by reference (`Query._entities`), by type name: what its
- * type demands.
- *
- * @throws SchemaError when a directive cannot be understood.
- */
-export function referenceRequirements(schema: GraphQLSchema): Map<string, Requirement> {
-  return new Map(entityTypes(schema).map((type) => [type.name, typeRequirement(type)]));
 }
 
 /** What a type demands: the directives on it and on its extensions. */

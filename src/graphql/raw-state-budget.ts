@@ -1,4 +1,5 @@
 import type { Kysely } from 'kysely';
+import { Turns } from '../base/turns.ts';
 import type { Database } from '../database/types.ts';
 import { readRawState } from '../history/versions.ts';
 import { badUserInput } from './connection.ts';
@@ -12,6 +13,9 @@ export interface ReadRawState {
   take(): string;
 }
 
+/** One reading at a time: each may use what the one before left. */
+const readings = new Turns<RawStateBudget>();
+
 /**
  * What one request may still be given of raw states, in whatever environment, under whatever alias: bytes are counted as
  * often as they stand in the answer.
@@ -19,8 +23,6 @@ export interface ReadRawState {
 export class RawStateBudget {
   readonly #most: number;
   #left: number;
-  /** One reading at a time: each may use what the one before left. */
-  #last: Promise<unknown> = Promise.resolve();
 
   constructor(maxBytes: number = MAX_RAW_STATE_BYTES) {
     this.#most = maxBytes;
@@ -32,9 +34,7 @@ export class RawStateBudget {
    * @throws GraphQLError BAD_USER_INPUT when the raw state is larger than what is left.
    */
   read(db: Kysely<Database>, versionId: string): Promise<ReadRawState | null> {
-    const reading = this.#last.then(() => this.#read(db, versionId));
-    this.#last = reading.catch(() => {});
-    return reading;
+    return readings.run(this, () => this.#read(db, versionId));
   }
 
   async #read(db: Kysely<Database>, versionId: string): Promise<ReadRawState | null> {

@@ -7,7 +7,7 @@ import { DEFAULT_ARCHIVE_LIMITS, MAX_EVENT_KIND_BYTES, MAX_TEXT_BYTES } from '..
 import { historyDigest } from '../archive/history-digest.ts';
 import { stateTimesFault, tagFault, versionFault } from '../archive/metadata.ts';
 import type { ArchivedTag, ArchivedVersion, VersionDigest } from '../archive/model.ts';
-import { compiledOnce } from '../database/compiled-once.ts';
+import { compiledOnce, type Placeholder } from '../database/compiled-once.ts';
 import {
   isArchivableTime,
   type KilolockDatabase,
@@ -51,20 +51,7 @@ export async function readHistories(
   return new Map(rows.map((row) => [row.id, historyOf(row)]));
 }
 
-/** What {@link historyOf} is made of. */
-export interface HistoryRow {
-  readonly id: string;
-  readonly lineage: string | null;
-  readonly currentVersionId: string | null;
-  readonly createdAt: string;
-  readonly updatedAt: string;
-  readonly versions: string;
-  readonly tags: string | null;
-  readonly events: string;
-  readonly spans: string;
-}
-
-const selectHistories = compiledOnce<{ stateIds: readonly string[] }, HistoryRow>((db, value) =>
+const selectHistories = compiledOnce((db, value: Placeholder<{ stateIds: readonly string[] }>) =>
   db
     .selectFrom('states')
     .where(({ eb, fn }) => eb('states.id', '=', fn.any(value('stateIds'))))
@@ -77,6 +64,9 @@ const selectHistories = compiledOnce<{ stateIds: readonly string[] }, HistoryRow
     ])
     .select(historyColumns()),
 );
+
+/** What {@link historyOf} is made of. */
+export type HistoryRow = Awaited<ReturnType<typeof selectHistories>>[number];
 
 /** The columns `versions`, `tags`, `events` and `spans` of a {@link HistoryRow}, of a statement that reads `states`. */
 export function historyColumns() {

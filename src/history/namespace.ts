@@ -75,11 +75,11 @@ export function selectNamespace(db: Kysely<Database>, selector: EnvironmentKey) 
   ]);
 }
 
-/** What {@link selectNamespace} gives. */
-export type NamespaceRow = InferResult<ReturnType<typeof selectNamespace>>[number];
-
 /** The namespace that a selector has found. */
-export function namespaceOf(row: NamespaceRow, selector: NamespaceSelector): StateNamespace {
+export function namespaceOf(
+  row: InferResult<ReturnType<typeof selectNamespace>>[number],
+  selector: NamespaceSelector,
+): StateNamespace {
   return {
     tenantId: row.tenantId,
     workspace: row.workspace,

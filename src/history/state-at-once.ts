@@ -4,14 +4,13 @@ import type { Database } from '../database/types.ts';
 import { type HistoryRow, historyColumns } from './history.ts';
 import {
   hasOwnDatabase,
-  type NamespaceRow,
   type NamespaceSelector,
   namePrefixOf,
   namespaceOf,
   type StateNamespace,
   selectNamespace,
 } from './namespace.ts';
-import { type StateRecord, type StateRow, stateColumns, stateRecordOf } from './states.ts';
+import { type StateRecord, stateColumns, stateRecordOf } from './states.ts';
 
 /** A state with the environment it is in. */
 export interface StateAtOnce {
@@ -39,7 +38,7 @@ export async function findStateAtOnce(
   const [row] = await (withHistory ? stateWithHistory : state)(db, values);
   if (row === undefined) return null;
   const namespace = namespaceOf(row, selector);
-  return { namespace, state: stateRecordOf(row, namespace), history: isHistoryRow(row) ? row : null };
+  return { namespace, state: stateRecordOf(row, namespace), history: hasHistory(row) ? row : null };
 }
 
 interface Values {
@@ -47,8 +46,6 @@ interface Values {
   readonly workspace?: string;
   readonly environment?: string;
 }
-
-type Row = NamespaceRow & StateRow;
 
 const SELF_HOSTED = statements({ isHosted: false });
 const HOSTED = statements({ isHosted: true });
@@ -65,13 +62,13 @@ function statements({ isHosted }: { readonly isHosted: boolean }) {
       .where('states.lifecycle_status', '=', 'active')
       .select(stateColumns());
   return {
-    state: compiledOnce<Values, Row>(select),
-    stateWithHistory: compiledOnce<Values, Row & HistoryRow>((db, value) =>
+    state: compiledOnce(select),
+    stateWithHistory: compiledOnce((db, value: Placeholder<Values>) =>
       select(db, value).select(historyColumns()),
     ),
   };
 }
 
-function isHistoryRow(row: Row): row is Row & HistoryRow {
+function hasHistory(row: object): row is HistoryRow {
   return 'versions' in row;
 }

@@ -144,7 +144,7 @@ async function readVisible(
     .filter((record) => mayAddressState(principal, record.label));
 }
 
-/** The columns of a {@link StateRow}, of a statement that reads `states`. */
+/** What {@link stateRecordOf} is made of, of a statement that reads `states`. */
 export function stateColumns() {
   return [
     'states.id',
@@ -159,11 +159,11 @@ export function stateColumns() {
   ] as const;
 }
 
-/** What a {@link StateRecord} is made of. */
-export type StateRow = Omit<StateRecord, 'label' | 'workspace' | 'environment'>;
-
 /** The state of a row, as the namespace it belongs to knows it. */
-export function stateRecordOf(row: StateRow, namespace: StateNamespace): StateRecord {
+export function stateRecordOf(
+  row: Omit<StateRecord, 'label' | 'workspace' | 'environment'>,
+  namespace: StateNamespace,
+): StateRecord {
   return {
     id: row.id,
     label: labelOf(namespace, row.name),

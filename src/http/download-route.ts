@@ -75,7 +75,6 @@ async function answer(
     'referrer-policy': 'no-referrer',
   });
   if (!matchesMatch(request.headers['if-match'], etag)) {
-    reply.removeHeader('content-disposition');
     throw new HttpError(
       412,
       'PRECONDITION_FAILED',
@@ -86,7 +85,6 @@ async function answer(
 
   const range = requestedRange(request, etag, size);
   if (range === 'unsatisfiable') {
-    reply.removeHeader('content-disposition');
     throw new HttpError(
       416,
       'RANGE_NOT_SATISFIABLE',

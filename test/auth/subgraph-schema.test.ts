@@ -4,7 +4,8 @@ import { buildSubgraphSchema } from '@apollo/subgraph';
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { type DocumentNode, type GraphQLSchema, graphql, parse } from 'graphql';
 import { enforceAuthorization } from '../../src/auth/directives.ts';
-import { fieldRequirements, referenceRequirements } from '../../src/auth/field-requirements.ts';
+import { entityTypes } from '../../src/auth/entity-types.ts';
+import { fieldRequirements, typeRequirement } from '../../src/auth/field-requirements.ts';
 import { type Principal, SCOPES } from '../../src/auth/principal.ts';
 import { PUBLIC_COORDINATES } from '../../src/auth/public-coordinates.ts';
 import type { Requirement } from '../../src/auth/requirement.ts';
@@ -205,7 +206,7 @@ function requirementTables(schema: GraphQLSchema): string {
     '',
     '| Entity, by reference | Demands |',
     '| --- | --- |',
-    ...rows(referenceRequirements(schema)),
+    ...rows(new Map(entityTypes(schema).map((type) => [type.name, typeRequirement(type)]))),
     '',
   ].join('\n');
 }

@@ -30,6 +30,7 @@ import { forgetReads } from '../loaders.ts';
 import { type OperationParent, readOne, readOrNull } from '../parents.ts';
 import type { Reader } from '../reader.ts';
 import type {
+  CancelStateArchiveOperationInput,
   ImportStateArchiveInput,
   ImportStateSnapshotInput,
   MutationResolvers,
@@ -74,21 +75,15 @@ export const Mutation: MutationResolvers = {
   },
 
   async cancelStateArchiveOperation(_root, { input }, context) {
-    const reader = await context.reader(input.scope);
-    const outcome = await refusable(context, 'cancelStateArchiveOperation', async () => {
-      if (reader === null) throw operationNotFound();
-      await cancelOperation(reader.caller, input.id);
-    });
-    return readOperation(reader, input.id, outcome);
+    return changeOperation(context, 'cancelStateArchiveOperation', input, ({ caller }) =>
+      cancelOperation(caller, input.id),
+    );
   },
 
   async setStateArchiveLegalHold(_root, { input }, context) {
-    const reader = await context.reader(input.scope);
-    const outcome = await refusable(context, 'setStateArchiveLegalHold', async () => {
-      if (reader === null) throw operationNotFound();
-      await setLegalHold(context.services, { ...context, ...reader }, input.id, input.legalHold);
-    });
-    return readOperation(reader, input.id, outcome);
+    return changeOperation(context, 'setStateArchiveLegalHold', input, (reader) =>
+      setLegalHold(context.services, { ...context, ...reader }, input.id, input.legalHold),
+    );
   },
 
   async stageStateArchiveUpload(_root, { input }, context) {
@@ -153,11 +148,17 @@ const GONE_SINCE: UserError = {
 };
 
 /** The payload of a mutation that changes an operation: the operation as it stands now, and why it was not changed. */
-async function readOperation(
-  reader: Reader | null,
-  id: string,
-  outcome: { readonly value: unknown } | { readonly refusal: UserError },
+async function changeOperation(
+  context: GraphqlContext,
+  mutation: string,
+  { id, scope }: Pick<CancelStateArchiveOperationInput, 'id' | 'scope'>,
+  change: (reader: Reader) => Promise<unknown>,
 ) {
+  const reader = await context.reader(scope);
+  const outcome = await refusable(context, mutation, async () => {
+    if (reader === null) throw operationNotFound();
+    await change(reader);
+  });
   if (reader !== null) forgetReads(reader.loaders);
   return {
     operation: await readOne(reader, ({ operationById }) => operationById.load(id)),
