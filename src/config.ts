@@ -1,6 +1,7 @@
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
+import { isRecipient, MAX_RECIPIENTS } from './archive/seal.ts';
 import {
   type ArchiveSigner,
   readSigningKey,
@@ -56,6 +57,8 @@ export interface Config {
   readonly archiveSigner: ArchiveSigner | null;
   /** Whose signatures count of an archive that is imported: the own one's always. */
   readonly archiveTrust: SignatureTrust;
+  /** age recipients that archives are encrypted for; none: they are not, unless an export names some. */
+  readonly archiveRecipients: readonly string[];
   /** How long a finished archive is kept, in seconds. */
   readonly archiveRetentionSeconds: number;
   /** The largest file accepted inside a GraphQL request, in bytes. */
@@ -141,6 +144,14 @@ const verificationKeys = z.string().transform((text, context): readonly Verifica
   return z.NEVER;
 });
 
+const recipients = z
+  .string()
+  .transform((text) => text.split(/[\s,]+/).filter((recipient) => recipient !== ''))
+  .refine(
+    (all) => all.length <= MAX_RECIPIENTS && all.every(isRecipient),
+    `expected age recipients (age1…) parted by commas, ${MAX_RECIPIENTS} at most`,
+  );
+
 /** A duration such as 15m, 24h or 7d, in seconds. */
 export const duration = z.string().transform((text, context) => {
   const [, count, unit = ''] = /^([1-9]\d{0,8})([smhd])$/.exec(text) ?? [];
@@ -187,6 +198,7 @@ const environment = z.object({
   AWS_ENDPOINT_URL: z.string().optional(),
   ARCHIVE_SIGNING_KEY: signingKey.optional(),
   ARCHIVE_VERIFICATION_KEYS: verificationKeys.optional(),
+  ARCHIVE_AGE_RECIPIENTS: recipients.optional(),
   REQUIRE_SIGNATURE: flag.default(false),
   ARCHIVE_RETENTION: duration.default(7 * 86400),
   MAX_INLINE_UPLOAD_BYTES: bytes.default(32 * MEBIBYTE),
@@ -270,6 +282,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
     archiveStore: storeLocation(value, resolve(value.DATA_DIR)),
     archiveSigner,
     archiveTrust: { keys: trusted, isRequired: value.REQUIRE_SIGNATURE },
+    archiveRecipients: value.ARCHIVE_AGE_RECIPIENTS ?? [],
     archiveRetentionSeconds: value.ARCHIVE_RETENTION,
     maxInlineUploadBytes: value.MAX_INLINE_UPLOAD_BYTES,
     maxArchiveBytes: value.MAX_ARCHIVE_BYTES,

@@ -85,6 +85,7 @@ export async function startOperating(
     limits: { ...DEFAULT_ARCHIVE_LIMITS, maxArchiveBytes: BigInt(config.maxArchiveBytes) },
     trust: config.archiveTrust,
     signer: config.archiveSigner,
+    recipients: config.archiveRecipients,
     maxOperationsPerPrincipal: config.maxOperationsPerPrincipal,
     maxArchivesPerPrincipal: config.maxArchivesPerPrincipal,
     maxArchives: config.maxArchives,

@@ -1,6 +1,7 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { resolve } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
+import { generateX25519Identity, identityToRecipient } from 'age-encryption';
 import { ConfigError, readConfig } from '../src/config.ts';
 
 const JWKS = {
@@ -14,6 +15,8 @@ const SIGNING_PEM = String(
   generateKeyPairSync('ed25519').privateKey.export({ format: 'pem', type: 'pkcs8' }),
 );
 const PUBLIC_PEM = String(generateKeyPairSync('ed25519').publicKey.export({ format: 'pem', type: 'spki' }));
+
+const AGE_RECIPIENT = await identityToRecipient(await generateX25519Identity());
 
 /** The one line a process with this environment would end with. */
 function refusal(env: Readonly<Record<string, string>>): string {
@@ -135,6 +138,10 @@ describe('each variable', () => {
     [{ ARCHIVE_RETENTION: '24h' }, { archiveRetentionSeconds: 86400 }],
     [{ ARCHIVE_RETENTION: '7d' }, { archiveRetentionSeconds: 604800 }],
     [{ MAX_INLINE_UPLOAD_BYTES: '1048576' }, { maxInlineUploadBytes: 1048576 }],
+    [
+      { ARCHIVE_AGE_RECIPIENTS: `${AGE_RECIPIENT}\n${AGE_RECIPIENT}` },
+      { archiveRecipients: [AGE_RECIPIENT, AGE_RECIPIENT] },
+    ],
     [{ MAX_ARCHIVE_BYTES: '1' }, { maxArchiveBytes: 1 }],
     [{ MAX_OPERATIONS_PER_PRINCIPAL: '12' }, { maxOperationsPerPrincipal: 12 }],
     [{ MAX_ARCHIVES_PER_PRINCIPAL: '7' }, { maxArchivesPerPrincipal: 7 }],
@@ -163,6 +170,7 @@ describe('each variable', () => {
       ['hunter2', '/etc/signing-key.pem', PUBLIC_PEM, SIGNING_PEM.replace('MC4', 'MC')],
     ],
     ['ARCHIVE_VERIFICATION_KEYS', ['hunter2', SIGNING_PEM, `${PUBLIC_PEM}hunter2`]],
+    ['ARCHIVE_AGE_RECIPIENTS', ['hunter2', 'age1hunter2', `${AGE_RECIPIENT},AGE-SECRET-KEY-1HUNTER2`]],
     ['REQUIRE_SIGNATURE', ['yes']],
     ['LINK_KEYS', ['hunter2', ',', 'a-secret-of-31-characters-is-no', `${'x'.repeat(32)},hunter2`]],
     ['GATEWAY_SECRET', ['hunter2', ',', 'hunter2,long-enough-to-be-one', 'long-enough-to-be-one, hunter2 ,']],

@@ -2,10 +2,18 @@
 export const ARCHIVE_FORMAT = 'kilolock-state-archive/v1';
 
 /** Media type of an archive in HTTP headers. */
-export const ARCHIVE_MEDIA_TYPE = 'application/vnd.kilolock.state-archive';
+const ARCHIVE_MEDIA_TYPE = 'application/vnd.kilolock.state-archive';
 
 /** File name extension of an archive, dot included. */
 export const ARCHIVE_FILE_EXTENSION = '.klstate';
+
+/** What is added to it when the file is encrypted with age. */
+export const SEALED_FILE_EXTENSION = '.age';
+
+/** The media type of an archive's file in HTTP headers, by its name: there is none for what age encrypts. */
+export function mediaTypeOf(fileName: string): string {
+  return fileName.endsWith(SEALED_FILE_EXTENSION) ? 'application/octet-stream' : ARCHIVE_MEDIA_TYPE;
+}
 
 /**
  * Features an archive may demand in `required_features` and this reader understands. v1 begins with none: the

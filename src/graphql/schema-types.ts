@@ -46,12 +46,16 @@ export type CancelStateArchiveOperationPayload = {
 
 /** What to export. */
 export type ExportStateArchiveInput = {
+  /** Whether whoever has an encrypted archive and no key for it may read the digest of its history. */
+  readonly discloseHistoryDigest: Scalars['Boolean']['input'];
   /** Repeating a request with its key returns the same operation; another request with that key is refused. */
   readonly idempotencyKey?: InputMaybe<Scalars['String']['input']>;
   /** Put the archive under a legal hold, which keeps it until that is lifted. Requires the scope `state.retain`. */
   readonly legalHold: Scalars['Boolean']['input'];
   /** The state's label. */
   readonly name: Scalars['String']['input'];
+  /** Who is to be able to open the archive beside the service's own recipients, as age recipients (`age1…`); 16 at most. */
+  readonly recipients: ReadonlyArray<Scalars['String']['input']>;
   /**
    * Keep the archive until then at the least, from one day to ten years from now: nobody can shorten that, nor remove the
    * archive before. Requires the scope `state.retain`.
@@ -1028,8 +1032,8 @@ export type ResolversTypes = {
   CancelStateArchiveOperationPayload: ResolverTypeWrapper<Omit<CancelStateArchiveOperationPayload, 'operation'> & { operation?: Maybe<ResolversTypes['StateArchiveOperation']> }>;
   DateTime: ResolverTypeWrapper<Scalars['DateTime']['output']>;
   ExportStateArchiveInput: ExportStateArchiveInput;
-  String: ResolverTypeWrapper<Scalars['String']['output']>;
   Boolean: ResolverTypeWrapper<Scalars['Boolean']['output']>;
+  String: ResolverTypeWrapper<Scalars['String']['output']>;
   Int: ResolverTypeWrapper<Scalars['Int']['output']>;
   ExportStateArchivePayload: ResolverTypeWrapper<Omit<ExportStateArchivePayload, 'operation'> & { operation?: Maybe<ResolversTypes['StateArchiveOperation']> }>;
   ImportStateArchiveInput: ImportStateArchiveInput;
@@ -1091,8 +1095,8 @@ export type ResolversParentTypes = {
   CancelStateArchiveOperationPayload: Omit<CancelStateArchiveOperationPayload, 'operation'> & { operation?: Maybe<ResolversParentTypes['StateArchiveOperation']> };
   DateTime: Scalars['DateTime']['output'];
   ExportStateArchiveInput: ExportStateArchiveInput;
-  String: Scalars['String']['output'];
   Boolean: Scalars['Boolean']['output'];
+  String: Scalars['String']['output'];
   Int: Scalars['Int']['output'];
   ExportStateArchivePayload: Omit<ExportStateArchivePayload, 'operation'> & { operation?: Maybe<ResolversParentTypes['StateArchiveOperation']> };
   ImportStateArchiveInput: ImportStateArchiveInput;

@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { ARCHIVE_MEDIA_TYPE } from '../archive/format.ts';
+import { mediaTypeOf } from '../archive/format.ts';
 import { attachment } from '../base/content-disposition.ts';
 import { describeError } from '../base/error-log.ts';
 import { type ByteRange, parseRange } from './byte-range.ts';
@@ -94,7 +94,7 @@ async function answer(
       },
     );
   }
-  reply.type(ARCHIVE_MEDIA_TYPE);
+  reply.type(mediaTypeOf(download.fileName));
   if (range) {
     reply.code(206).header('content-range', `bytes ${range.start}-${range.end}/${size}`);
   }

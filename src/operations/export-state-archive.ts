@@ -1,8 +1,15 @@
 import { randomUUID } from 'node:crypto';
 import { rm } from 'node:fs/promises';
 import { ArchiveError } from '../archive/errors.ts';
-import { ARCHIVE_FILE_EXTENSION, ARCHIVE_FORMAT, DEFAULT_ARCHIVE_LIMITS, MEMBER } from '../archive/format.ts';
+import {
+  ARCHIVE_FILE_EXTENSION,
+  ARCHIVE_FORMAT,
+  DEFAULT_ARCHIVE_LIMITS,
+  MEMBER,
+  SEALED_FILE_EXTENSION,
+} from '../archive/format.ts';
 import type { ArchivedState, ArchivedVersion } from '../archive/model.ts';
+import { isRecipient, MAX_RECIPIENTS, sealFile } from '../archive/seal.ts';
 import { type ArchiveContents, trustOf, type WrittenArchive, writeArchive } from '../archive/writer.ts';
 import { present } from '../base/invariant.ts';
 import { trimEnd } from '../base/text.ts';
@@ -37,10 +44,18 @@ import type { JobContext, OperationWork } from './operation-worker.ts';
 import { type ArchiveServices, auditDetails, type CallerRequest, TOOL } from './services.ts';
 import { admitOperation, type OperationOptions, startOperation } from './start-operation.ts';
 import { insertStateEvent, stateUnlocked } from './state-events.ts';
-import { stateNotFound } from './user-error.ts';
+import { RequestRefusedError, stateNotFound } from './user-error.ts';
+
+/** Beside those of the service there is room for as many. */
+const MAX_OWN_RECIPIENTS = MAX_RECIPIENTS / 2;
 
 /** What to export with. */
-export interface ExportOptions extends OperationOptions, Retention {}
+export interface ExportOptions extends OperationOptions, Retention {
+  /** age recipients beside those of the service; none unless given. */
+  readonly recipients?: readonly string[];
+  /** Whether an encrypted archive tells the history digest without a key; not unless given. */
+  readonly discloseHistoryDigest?: boolean;
+}
 
 /**
  * Starts an export of the state the caller knows by `label`, or finds the one the idempotency key stands for.
@@ -60,9 +75,11 @@ export async function exportStateArchive(
   const state = (await findStatesByLabel(db, request.caller, [label])).get(label);
   if (state === undefined) throw stateNotFound();
   const wish = wishOf(options);
+  const sealing = sealingOf(options);
   const admission = await admitOperation(services, request, 'EXPORT', options, {
     stateId: state.id,
     ...wish,
+    ...(sealing && { sealing: JSON.stringify(sealing) }),
   });
   if (!admission.isNew) return admission.operationId;
   await refuseUnkeepable(services, request.caller, options);
@@ -78,7 +95,7 @@ export async function exportStateArchive(
       archiveSha256: null,
       requestId: request.requestId,
       idempotency: admission.idempotency,
-      order: { kind: 'EXPORT', ...wish },
+      order: { kind: 'EXPORT', ...wish, ...(sealing && { sealing }) },
     },
     options,
   );
@@ -91,6 +108,26 @@ function wishOf({ retainUntil, legalHold }: Retention) {
 
 /** What an export is to do. */
 type ExportOrder = Extract<OperationOrder, { kind: 'EXPORT' }>;
+
+/**
+ * What is said of the encryption of an archive, where it is not that of every one.
+ *
+ * @throws RequestRefusedError INVALID_INPUT for what is no recipient, or too many.
+ */
+function sealingOf({
+  recipients = [],
+  discloseHistoryDigest = false,
+}: ExportOptions): ExportOrder['sealing'] {
+  if (recipients.length > MAX_OWN_RECIPIENTS || !recipients.every(isRecipient)) {
+    throw new RequestRefusedError(
+      'INVALID_INPUT',
+      `Each of recipients is an age recipient (age1…), as age-keygen prints them, and there are ${MAX_OWN_RECIPIENTS} at most.`,
+      ['recipients'],
+    );
+  }
+  if (recipients.length === 0 && !discloseHistoryDigest) return undefined;
+  return { recipients: [...new Set(recipients)].sort(), discloseHistoryDigest };
+}
 
 /** The work of an export that was asked for. */
 export function exportWork(
@@ -108,7 +145,7 @@ export function exportWork(
       if (isKeptLonger(retention) && !may(request.caller, 'state.retain'))
         throw withdrawn('Your credential does not permit archives to be kept for longer any more.');
       const stateId = present(operation.stateId, 'an export is of a state');
-      const exported = await writeStateArchive(services, request, stateId, context);
+      const exported = await writeStateArchive(services, request, stateId, order, context);
       await takeRoom(request.caller, services, context.attempt, exported.written.sizeBytes);
       // As late as can be: what is locked nobody can remove, should it not count in the end.
       await keepArchive(services, archiveKeyOf(operation.id, operation.attempt), retention);
@@ -146,7 +183,7 @@ export async function exportReplacedState(
   let historyDigest = '';
   const work: OperationWork = {
     job: async (context) => {
-      const exported = await writeStateArchive(services, request, stateId, context);
+      const exported = await writeStateArchive(services, request, stateId, { kind: 'EXPORT' }, context);
       historyDigest = exported.written.historyDigest;
       await recordExport(services, request, context.attempt, exported, USUAL_RETENTION);
     },
@@ -168,16 +205,21 @@ async function removeUncounted(
 
 /** An archive that was written, and the history in it. */
 interface ExportedState extends Pick<ArchiveContents, 'state' | 'versions' | 'tags'> {
+  /** With the digest and the length of the file as it is kept. */
   readonly written: WrittenArchive;
+  /** Whom the file is encrypted for; nobody: it is not. */
+  readonly recipients: readonly string[];
 }
 
 async function writeStateArchive(
-  { store, scratch, inspector, signer }: ArchiveServices,
+  { store, scratch, inspector, signer, ...services }: ArchiveServices,
   request: CallerRequest,
   stateId: string,
+  { sealing }: ExportOrder,
   { attempt, signal, report }: JobContext,
 ): Promise<ExportedState> {
-  const path = scratch.path();
+  const [path, sealedPath] = [scratch.path(), scratch.path()];
+  const recipients = [...new Set([...services.recipients, ...(sealing?.recipients ?? [])])];
   const write = async (session: DatabaseSession): Promise<ExportedState> => {
     const record = (await findStatesById(session.db, request.caller, [stateId])).get(stateId);
     if (record === undefined) throw stateNotFound();
@@ -192,19 +234,25 @@ async function writeStateArchive(
       check: (partial, grown) =>
         inspector.inspectForExport({ ...check, path: partial }, grown).catch(refuseUnrestorable),
     });
-    return { ...contents, written };
+    return { ...contents, written, recipients };
   };
   try {
     const exported = await inTransaction(request.caller.database, 'export', write, { signal });
     // Not before the transaction has ended: however slow the store is, no snapshot is held for it.
+    const isSealed = recipients.length > 0;
+    const disclosedDigest = sealing?.discloseHistoryDigest ? exported.written.historyDigest : null;
+    const file = isSealed
+      ? await sealFile(path, sealedPath, { recipients, disclosedDigest }, signal)
+      : exported.written;
+    const { sha256, sizeBytes } = file;
     await store.archives.put(
       archiveKeyOf(attempt.id, attempt.attempt),
-      { path, sha256: exported.written.sha256 },
+      { path: isSealed ? sealedPath : path, sha256 },
       signal,
     );
-    return exported;
+    return { ...exported, written: { ...exported.written, sha256, sizeBytes } };
   } finally {
-    await rm(path, { force: true });
+    await Promise.all([path, sealedPath].map((each) => rm(each, { force: true })));
   }
 }
 
@@ -225,7 +273,7 @@ async function recordExport(
   { retentionSeconds }: ArchiveServices,
   request: CallerRequest,
   attempt: Attempt,
-  { state, versions, tags, written }: ExportedState,
+  { state, versions, tags, written, recipients }: ExportedState,
   retention: Retention,
 ): Promise<void> {
   const { database, namespace, principal } = request.caller;
@@ -250,6 +298,7 @@ async function recordExport(
         label: state.label,
         ...(retention.retainUntil !== null && { retain_until: retention.retainUntil }),
         ...(retention.legalHold && { legal_hold: 'true' }),
+        ...(recipients.length > 0 && { recipients: recipients.join(' ') }),
         ...auditDetails(request),
       },
     });
@@ -259,7 +308,7 @@ async function recordExport(
         sha256: written.sha256,
         sizeBytes: written.sizeBytes,
         historyDigest: written.historyDigest,
-        fileName: fileNameOf(state),
+        fileName: `${fileNameOf(state)}${recipients.length > 0 ? SEALED_FILE_EXTENSION : ''}`,
         objectKey: archiveKeyOf(attempt.id, attempt.attempt),
       },
       report: null,

@@ -46,11 +46,12 @@ const conflictPolicy = z.discriminatedUnion('kind', [
 
 // Strict: what a later release asks for beyond this, this one would leave out without a word.
 const order = z.discriminatedUnion('kind', [
-  // Without the last two, an earlier release knows what to do: they are there when they are wished for.
+  // Without the others, an earlier release knows what to do: they are there when they are wished for.
   z.strictObject({
     kind: z.literal('EXPORT'),
     retainUntil: text.optional(),
     legalHold: z.literal(true).optional(),
+    sealing: z.strictObject({ recipients: z.array(text), discloseHistoryDigest: z.boolean() }).optional(),
   }),
   z.strictObject({
     kind: z.literal('IMPORT'),

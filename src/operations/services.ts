@@ -34,6 +34,8 @@ export interface ArchiveServices {
   readonly trust: SignatureTrust;
   /** Signs what is exported; null: nobody does. */
   readonly signer: ArchiveSigner | null;
+  /** age recipients that every export is encrypted for. */
+  readonly recipients: readonly string[];
   /** How many exports and imports one subject may have pending or running in an environment. */
   readonly maxOperationsPerPrincipal: number;
   /** How many archives of one subject are kept of an environment at a time. */

@@ -45,6 +45,8 @@ export const Mutation: MutationResolvers = {
         ...optionsOf(input),
         retainUntil: input.retainUntil ?? null,
         legalHold: input.legalHold,
+        recipients: input.recipients,
+        discloseHistoryDigest: input.discloseHistoryDigest,
       });
     });
   },

@@ -94,6 +94,7 @@ export async function openBackend(
     limits: DEFAULT_ARCHIVE_LIMITS,
     trust: TRUST_NOBODY,
     signer: null,
+    recipients: [],
     maxOperationsPerPrincipal: 100,
     maxArchivesPerPrincipal: 100,
     maxArchives: 10_000,

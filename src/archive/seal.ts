@@ -1,0 +1,76 @@
+import { createHash } from 'node:crypto';
+import { open } from 'node:fs/promises';
+import { Encrypter, type Recipient, Stanza } from 'age-encryption';
+import { readArchiveFile } from './archive-file.ts';
+
+/** Most keys that one file is encrypted for. */
+export const MAX_RECIPIENTS = 32;
+
+/** A post-quantum one has some two thousand characters. */
+const MAX_RECIPIENT_CHARACTERS = 4096;
+
+/** The line of an age header that tells a history digest: the one thing that can be read without a key. */
+export const DIGEST_STANZA = 'kilolock-state-archive/history-digest';
+
+/** For whom a file is encrypted. */
+export interface Sealing {
+  /** age recipients, at least one; see {@link isRecipient}. */
+  readonly recipients: readonly string[];
+  /** What the file tells whoever has no key; null: nothing. */
+  readonly disclosedDigest: string | null;
+}
+
+/** Whether a text is an age recipient (`age1…`): a public key that files are encrypted for. */
+export function isRecipient(text: string): boolean {
+  if (text.length > MAX_RECIPIENT_CHARACTERS) return false;
+  try {
+    new Encrypter().addRecipient(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/**
+ * Encrypts a file with age, piece by piece, into a new file (mode 0600) at `target`. After a failure what there is of it is left
+ * to the caller.
+ *
+ * @param signal ends it with its reason.
+ * @returns the digest (lower-case hex) and the length of the encrypted file.
+ */
+export async function sealFile(
+  source: string,
+  target: string,
+  { recipients, disclosedDigest }: Sealing,
+  signal: AbortSignal,
+): Promise<{ readonly sha256: string; readonly sizeBytes: bigint }> {
+  const encrypter = new Encrypter();
+  for (const recipient of recipients) encrypter.addRecipient(recipient);
+  if (disclosedDigest !== null) encrypter.addRecipient(new DisclosedDigest(disclosedDigest));
+  const sealed = await encrypter.encrypt(ReadableStream.from(readArchiveFile(source, { signal })));
+  const hash = createHash('sha256');
+  let length = 0;
+  await using file = await open(target, 'wx', 0o600);
+  // Each piece waits for the disk: nobody waits for more than the encryption of 64 KiB.
+  for await (const piece of sealed) {
+    signal.throwIfAborted();
+    hash.update(piece);
+    length += piece.length;
+    await file.writeFile(piece);
+  }
+  await file.sync();
+  return { sha256: hash.digest('hex'), sizeBytes: BigInt(length) };
+}
+
+/** Nobody who could open the file: a line of its header that other programs pass over, and that its MAC protects. */
+class DisclosedDigest implements Recipient {
+  readonly #digest: string;
+
+  constructor(digest: string) {
+    this.#digest = digest;
+  }
+
+  wrapFileKey(): Stanza[] {
+    return [new Stanza([DIGEST_STANZA, this.#digest], new Uint8Array())];
+  }
+}
