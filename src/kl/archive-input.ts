@@ -1,11 +1,15 @@
+import { createHash } from 'node:crypto';
 import { stat } from 'node:fs/promises';
 import { readArchiveFile } from '../archive/archive-file.ts';
 import { ArchiveError, type ArchiveErrorCode } from '../archive/errors.ts';
 import { type ArchiveMembers, readArchive } from '../archive/reader.ts';
+import type { SignatureTrust } from '../archive/signing-keys.ts';
 import { isErrno } from '../base/errno.ts';
+import type { Context } from './context.ts';
 import { failure, KlError } from './endings.ts';
 import { isSystemError, reasonOf } from './private-file.ts';
 import type { Work } from './progress.ts';
+import { isSealedFile, openSealed } from './sealed-input.ts';
 
 /** What to do about an archive that is not sound, by code. */
 const ADVICE: Readonly<Record<ArchiveErrorCode, string>> = {
@@ -16,29 +20,44 @@ const ADVICE: Readonly<Record<ArchiveErrorCode, string>> = {
   ARCHIVE_TOO_LARGE: 'Find out where the file comes from: no history of a state is as large.',
   ARCHIVE_INCONSISTENT: 'Export the state again where it comes from.',
   ARCHIVE_REDACTED: 'Import the archive that it was made from.',
-  ARCHIVE_ENCRYPTED: 'Open it with age --decrypt, and give what comes out.',
+  ARCHIVE_ENCRYPTED: 'Give a key that opens it: --identity FILE, or KL_AGE_IDENTITY.',
   SIGNATURE_INVALID:
     'Fetch the file again from where it was exported. If it stays so, find out who changed it.',
   SIGNATURE_REQUIRED: 'Give an archive that one of these keys has signed.',
 };
 
+/** How an archive's file is read. */
+export interface Reading extends Pick<Context, 'signal' | 'identity'> {
+  /** Whose signatures count; nobody's unless given. */
+  readonly trust?: SignatureTrust;
+}
+
 /**
- * Reads an archive's file.
+ * Reads an archive's file, one that is encrypted or redacted, too. Its digest and its length are those of the file.
  *
  * @param work is shown how many bytes of the file were read.
- * @throws KlError FILE_UNUSABLE before the first member, where there is no such file.
+ * @throws KlError FILE_UNUSABLE before the first member, where there is no such file, or no file with keys.
  */
-export async function* archiveMembers(path: string, signal: AbortSignal, work?: Work): ArchiveMembers {
+export async function* archiveMembers(
+  path: string,
+  { signal, identity, trust }: Reading,
+  work?: Work,
+): ArchiveMembers {
   const size = await sizeOf(path);
   let done = 0;
+  const hash = createHash('sha256');
   async function* counted(): AsyncGenerator<Uint8Array, void, void> {
     for await (const chunk of bytesOf(path, signal)) {
       done += chunk.length;
+      hash.update(chunk);
       work?.show({ step: 'reading', bytes: { done, total: size } });
       yield chunk;
     }
   }
-  return yield* readArchive(counted());
+  const options = { trust, redacted: true };
+  if (!(await isSealedFile(path))) return yield* readArchive(counted(), options);
+  const inside = yield* readArchive(openSealed(counted(), identity), options);
+  return { ...inside, sha256: hash.digest('hex'), sizeBytes: BigInt(done) };
 }
 
 /** The bytes of a file. @throws KlError FILE_UNUSABLE where it cannot be read. */

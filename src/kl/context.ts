@@ -6,6 +6,8 @@ export interface Context {
   readonly terminal: Terminal;
   /** Given when somebody interrupts; its reason is the error to end with. */
   readonly signal: AbortSignal;
+  /** The file with the keys of encrypted archives; null: there is none. */
+  readonly identity: string | null;
   readonly elsewhere: ScopeOptions;
 }
 
@@ -20,16 +22,23 @@ export interface ScopeOptions {
 export interface CommonOptions extends ScopeOptions {
   readonly format?: 'table' | 'json';
   readonly quiet?: boolean;
+  /** Of the commands that read archives. */
+  readonly identity?: string;
 }
 
 /** What the options of a command amount to. */
 export async function contextOf(
-  { format = 'table', quiet = false, ...elsewhere }: CommonOptions,
+  { format = 'table', quiet = false, identity, ...elsewhere }: CommonOptions,
   signal: AbortSignal,
 ): Promise<Context> {
   // Help is given without it.
   const { Terminal } = await import('./terminal.ts');
-  return { terminal: new Terminal({ format, quiet }), signal, elsewhere };
+  return {
+    terminal: new Terminal({ format, quiet }),
+    signal,
+    identity: identity ?? (process.env.KL_AGE_IDENTITY || null),
+    elsewhere,
+  };
 }
 
 /**

@@ -147,6 +147,17 @@ export const DOCUMENTS = {
       userErrors { code message }
     }
   }`,
+  exportSealedState: `mutation (
+    $name: String!, $key: String!, $recipients: [String!]!, $discloseHistoryDigest: Boolean!, $scope: StateScopeInput
+  ) {
+    exportStateArchive(input: {
+      name: $name, scope: $scope, waitSeconds: 1, idempotencyKey: $key, recipients: $recipients,
+      discloseHistoryDigest: $discloseHistoryDigest
+    }) {
+      operation { ${OPERATION} }
+      userErrors { code message }
+    }
+  }`,
   stage: `mutation ($byteLength: BigInt!, $sha256: Sha256!, $fileName: String, $scope: StateScopeInput) {
     stageStateArchiveUpload(
       input: { byteLength: $byteLength, sha256: $sha256, fileName: $fileName, scope: $scope }

@@ -1,13 +1,16 @@
 import { randomUUID } from 'node:crypto';
 import { link, open, readFile, rename, rm, stat } from 'node:fs/promises';
 import { ArchiveError } from '../archive/errors.ts';
-import { type VerifiedArchive, verifyArchive } from '../archive/reader.ts';
+import { SEALED_FILE_EXTENSION } from '../archive/format.ts';
+import type { VerifiedArchive } from '../archive/reader.ts';
 import { isErrno } from '../base/errno.ts';
+import { archiveMembers, named, type Reading } from './archive-input.ts';
 import { DOCUMENTS, type FileAnswer, type OperationAnswer, type UserError } from './documents.ts';
 import { failure, KlError } from './endings.ts';
 import { findOperation, waitForEnd } from './operations.ts';
 import { flushDirectoryOf, isSystemError, reasonOf, requirePlace, writePrivateFile } from './private-file.ts';
 import type { Work } from './progress.ts';
+import { fileDigest, isSealedFile } from './sealed-input.ts';
 import { reach, refuseErrors, type Service, unreachable } from './service.ts';
 
 /** What is kept beside a part of a file, so that the next call goes on with it. */
@@ -24,6 +27,27 @@ export interface Exported {
   readonly path: string;
   /** Of the history as it is now; null where nobody knows. */
   readonly historyDigest: string | null;
+  /** Whether a file that turns out encrypted is called so: `.age` behind its name. */
+  readonly isNamedByKind: boolean;
+  /** For whom it is encrypted beside the service's recipients; null: nobody was named. */
+  readonly sealing: {
+    readonly recipients: readonly string[];
+    readonly discloseHistoryDigest: boolean;
+  } | null;
+}
+
+/** What was exported. */
+export interface ExportedFile extends Pick<VerifiedArchive, 'historyDigest' | 'sha256' | 'sizeBytes'> {
+  readonly path: string;
+  /** Null: the file is encrypted, and there is no key to look into it. It is the one that the service made. */
+  readonly archive: VerifiedArchive | null;
+}
+
+/** How a state is exported. */
+interface ExportOptions extends Reading {
+  /** What is there under the file's name may go. */
+  readonly replace: boolean;
+  readonly work: Work;
 }
 
 /** A link that gives no byte for this long is given up, and asked for anew. */
@@ -34,31 +58,37 @@ const PROGRESS_MS = 50;
  * Exports a state to a file, which appears under its name once it has been downloaded and verified whole. What was begun and
  * cut is gone on with, where the service still has the archive and the history has not changed since.
  *
- * @param options `replace`: what is there under the file's name may go.
  * @throws KlError with what the service, the network, the archive or the disk failed with.
  */
 export async function exportState(
   service: Service,
-  { name, path, historyDigest }: Exported,
-  { replace, work, signal }: { readonly replace: boolean; readonly work: Work; readonly signal: AbortSignal },
-): Promise<VerifiedArchive> {
+  exported: Exported,
+  { replace, work, ...reading }: ExportOptions,
+): Promise<ExportedFile> {
+  const { path, isNamedByKind } = exported;
   const partial = `${path}.partial`;
-  const operation =
-    (await resumed(service, { name, path, historyDigest }, work)) ?? (await begin(service, name, path, work));
+  const operation = (await resumed(service, exported, work)) ?? (await begin(service, exported, work));
   const { archive: file } = operation;
   if (file === null) throw failure('UNKNOWN_ANSWER', `The operation ${operation.id} has no archive.`);
-  await download(service, { id: operation.id, file, partial }, work, signal);
-  const verified = await verify(partial, file, work, signal);
-  await place(partial, path, replace);
+  await download(service, { id: operation.id, file, partial }, work, reading.signal);
+  const isSealed = await isSealedFile(partial);
+  const archive = await verify(partial, file, isSealed && reading.identity === null, work, reading);
+  const placed = isSealed && isNamedByKind ? `${path}${SEALED_FILE_EXTENSION}` : path;
+  await place(partial, placed, replace);
   await rm(begunPath(path), { force: true });
-  return verified;
+  const { historyDigest, sha256, sizeBytes } = file;
+  return { path: placed, archive, historyDigest, sha256, sizeBytes: BigInt(sizeBytes) };
 }
 
 function begunPath(path: string): string {
   return `${path}.partial.json`;
 }
 
-async function begin(service: Service, name: string, path: string, work: Work): Promise<OperationAnswer> {
+async function begin(
+  service: Service,
+  { name, path, sealing }: Exported,
+  work: Work,
+): Promise<OperationAnswer> {
   // Before the service has worked for nothing.
   await requirePlace(path);
   await rm(`${path}.partial`, { force: true });
@@ -68,7 +98,11 @@ async function begin(service: Service, name: string, path: string, work: Work): 
       readonly operation: OperationAnswer | null;
       readonly userErrors: readonly UserError[];
     };
-  }>(DOCUMENTS.exportState, { name, key: randomUUID() });
+  }>(sealing === null ? DOCUMENTS.exportState : DOCUMENTS.exportSealedState, {
+    name,
+    key: randomUUID(),
+    ...sealing,
+  });
   const { operation } = exportStateArchive;
   if (operation === null) {
     refuseErrors(exportStateArchive);
@@ -208,21 +242,32 @@ async function receive(
   }
 }
 
-/** Reads the file from the first byte to the last. One that is not what the service made is removed: nothing of it is of use. */
+/**
+ * Reads the file from the first byte to the last. One that is not what the service made is removed: nothing of it is of use.
+ *
+ * @param isClosed whether it is encrypted, and nobody has a key here: that it is the service's file is all that can be told.
+ */
 async function verify(
   partial: string,
   file: FileAnswer,
+  isClosed: boolean,
   work: Work,
-  signal: AbortSignal,
-): Promise<VerifiedArchive> {
+  reading: Reading,
+): Promise<VerifiedArchive | null> {
   work.show({ step: 'verifying' });
   try {
     await using written = await open(partial, 'r');
     await written.sync();
-    const verified = await verifyArchive(partial, { signal });
-    if (verified.sha256 === file.sha256 && verified.historyDigest === file.historyDigest) return verified;
+    if (isClosed) {
+      if ((await fileDigest(partial, reading.signal)).sha256 === file.sha256) return null;
+    } else {
+      const verified = await verifiedArchive(partial, reading);
+      if (verified.sha256 === file.sha256 && verified.historyDigest === file.historyDigest) return verified;
+    }
   } catch (error) {
     if (!(error instanceof ArchiveError)) throw error;
+    // A key that does not fit says nothing of the file.
+    if (error.code === 'ARCHIVE_ENCRYPTED') throw named(partial, error);
     await rm(partial, { force: true });
     throw new KlError(error.code, `What was downloaded is no sound archive: ${error.message}.`, {
       advice: 'Run it again; it begins anew.',
@@ -237,6 +282,14 @@ async function verify(
       advice: 'Run it again; it begins anew.',
     },
   );
+}
+
+async function verifiedArchive(path: string, reading: Reading): Promise<VerifiedArchive> {
+  await using members = archiveMembers(path, reading);
+  for (;;) {
+    const next = await members.next();
+    if (next.done) return next.value;
+  }
 }
 
 /** Gives the file its name; one that has appeared there meanwhile is left alone unless it may be replaced. */

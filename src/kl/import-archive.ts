@@ -1,5 +1,8 @@
 import { randomUUID } from 'node:crypto';
+import { ArchiveError } from '../archive/errors.ts';
+import { REDACTED_FEATURE } from '../archive/format.ts';
 import type { VerifiedArchive } from '../archive/reader.ts';
+import { named, type Reading } from './archive-input.ts';
 import { DOCUMENTS, type ImportAnswer, type UserError } from './documents.ts';
 import { failure, KlError } from './endings.ts';
 import { waitForEnd } from './operations.ts';
@@ -48,10 +51,16 @@ const ADVICE: Readonly<Record<string, string>> = {
  */
 export async function verifyBeforeImport(
   path: string,
-  signal: AbortSignal,
+  reading: Reading,
   work: Work,
 ): Promise<VerifiedArchive> {
-  const { complete, isValid, findings } = await checkArchive(path, signal, work);
+  const { complete, isValid, findings } = await checkArchive(path, reading, work);
+  if (complete?.manifest.requiredFeatures.includes(REDACTED_FEATURE)) {
+    throw named(
+      path,
+      new ArchiveError('ARCHIVE_REDACTED', 'values were taken out of this archive for a hand-over'),
+    );
+  }
   if (complete !== null && isValid) return complete;
   const [finding] = findings;
   throw new KlError(finding?.code ?? 'ARCHIVE_CORRUPT', `${path}: ${finding?.message}`, {

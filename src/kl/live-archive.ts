@@ -22,7 +22,9 @@ export async function takeLiveArchive(
   const { historyDigest } = await historyOf(service, name);
   const path = join(directory, 'live.klstate');
   using progress = await Progress.on(context.terminal);
-  const options = { replace: true, work: progress.begin(name), signal: context.signal };
-  await exportState(service, { name, path, historyDigest }, options);
+  const { signal, identity } = context;
+  const options = { replace: true, work: progress.begin(name), signal, identity };
+  const exported = { name, path, historyDigest, isNamedByKind: false, sealing: null };
+  await exportState(service, exported, options);
   return { path, reference: at < 0 ? null : text.slice(at + 1) };
 }

@@ -109,6 +109,8 @@ function buildProgram(signal: AbortSignal, call: Call): Command {
       )
       .option('--environment <id>', 'the environment of that workspace')
       .option('--reason <text>', 'why support works there; it is recorded');
+  const identity = () =>
+    new Option('--identity <file>', 'the keys of encrypted archives, as age-keygen writes them');
   const examples = (...lines: string[]) =>
     `\nExamples:\n${lines.map((line) => `  ${name} ${line}`).join('\n')}`;
 
@@ -123,6 +125,9 @@ function buildProgram(signal: AbortSignal, call: Call): Command {
     .option('-o, --out <file>', "where to; - for standard output; a file of the state's name unless given")
     .option('--force', 'replace a file that is there')
     .option('--if-changed <digest>', 'do nothing while the history digest is this one')
+    .option('--recipient <recipient>', 'encrypt it for an age recipient, too; may be given again', collected)
+    .option('--disclose-digest', 'let the history digest be read in an encrypted file without a key')
+    .addOption(identity())
     .addHelpText(
       'after',
       examples(
@@ -138,6 +143,7 @@ function buildProgram(signal: AbortSignal, call: Call): Command {
   )
     .argument('<pattern>', "a name, or a prefix that ends in *, as 'prod/*'")
     .requiredOption('-o, --out <directory>', 'where to; its index.json says what is there')
+    .addOption(identity())
     .addHelpText(
       'after',
       examples("export states 'prod/*' --out kept", "export states '*' --out kept --quiet"),
@@ -157,6 +163,7 @@ function buildProgram(signal: AbortSignal, call: Call): Command {
     .option('--confirm <name>', 'with --overwrite: the name of the state to overwrite, once more')
     .option('--expect-serial <serial>', 'with --overwrite: the serial it must stand at')
     .option('--allow-shared-lineage', 'allow a second live state of this lineage')
+    .addOption(identity())
     .option('--dry-run', 'say what it would do, and do nothing')
     .option('-y, --yes', 'ask nothing')
     .addHelpText(
@@ -174,6 +181,7 @@ function buildProgram(signal: AbortSignal, call: Call): Command {
     async () => (await import('./commands/import-archives.ts')).importArchives,
   )
     .argument('<directory>', 'what `export states` made')
+    .addOption(identity())
     .option('--dry-run', 'say what it would do, and do nothing')
     .option('-y, --yes', 'ask nothing')
     .addHelpText('after', examples('import archives kept --dry-run', 'import archives kept --yes'));
@@ -206,6 +214,7 @@ function buildProgram(signal: AbortSignal, call: Call): Command {
     .option('--tags', 'list the tags')
     .option('--events', 'list the audit events, without their payloads')
     .option('--resources', 'list the resource spans')
+    .addOption(identity())
     .addHelpText('after', examples('archive inspect network.klstate --versions --tags'));
   serviceLeaf(
     archive,
@@ -215,6 +224,9 @@ function buildProgram(signal: AbortSignal, call: Call): Command {
   )
     .argument('<files...>', 'the archives')
     .option('--against <name>', 'compare with the history that the service holds of this state')
+    .option('--keys <file>', 'public keys (PEM) of those whose signatures count')
+    .option('--require-signature', 'refuse what none of them has signed')
+    .addOption(identity())
     .addHelpText(
       'after',
       examples('archive verify kept/prod/*.klstate', 'archive verify network.klstate --against prod/network'),
@@ -230,6 +242,7 @@ function buildProgram(signal: AbortSignal, call: Call): Command {
     .option('-o, --out <path>', 'where to; - for standard output', '-')
     .option('--force', 'replace a file that is there')
     .option('--salvage', 'also out of a damaged archive, unproven')
+    .addOption(identity())
     .addHelpText(
       'after',
       examples(
@@ -245,6 +258,7 @@ function buildProgram(signal: AbortSignal, call: Call): Command {
   )
     .argument('<before>', 'an archive, a version of one (FILE@REF), or a state of the service')
     .argument('<after>', 'likewise')
+    .addOption(identity())
     .addHelpText(
       'after',
       examples(

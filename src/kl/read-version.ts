@@ -2,7 +2,7 @@ import { ArchiveError } from '../archive/errors.ts';
 import type { ArchivedTag, ArchivedVersion, ArchiveManifest } from '../archive/model.ts';
 import type { VerifiedArchive } from '../archive/reader.ts';
 import { readInto } from '../base/read-into.ts';
-import { archiveMembers } from './archive-input.ts';
+import { archiveMembers, type Reading } from './archive-input.ts';
 import type { Work } from './progress.ts';
 import { resolveVersion } from './version-ref.ts';
 
@@ -13,7 +13,7 @@ export interface RawStateBytes {
 }
 
 /** What was read of an archive, and of one version in it. */
-export type Reading =
+export type VersionReading =
   | { readonly damage: null; readonly archive: VerifiedArchive; readonly found: RawStateBytes }
   | {
       /** Why the archive could not be read to its end. */
@@ -33,9 +33,9 @@ export type Reading =
 export async function readVersion(
   path: string,
   reference: string,
-  signal: AbortSignal,
+  how: Reading,
   work?: Work,
-): Promise<Reading> {
+): Promise<VersionReading> {
   let manifest: ArchiveManifest | null = null;
   let tags: readonly ArchivedTag[] = [];
   let wanted: ArchivedVersion | null = null;
@@ -43,7 +43,7 @@ export async function readVersion(
   let reading: bigint | null = null;
   const whole: bigint[] = [];
   try {
-    await using members = archiveMembers(path, signal, work);
+    await using members = archiveMembers(path, how, work);
     for (;;) {
       const step = await members.next();
       if (reading !== null) whole.push(reading);

@@ -2,7 +2,7 @@ import { ArchiveError } from '../archive/errors.ts';
 import { versionMemberName } from '../archive/format.ts';
 import type { VerifiedArchive } from '../archive/reader.ts';
 import { UnsupportedStateDocumentError } from '../terraform/errors.ts';
-import { adviceFor, archiveMembers } from './archive-input.ts';
+import { adviceFor, archiveMembers, type Reading } from './archive-input.ts';
 import { DocumentReader } from './document-reader.ts';
 import type { Work } from './progress.ts';
 
@@ -39,18 +39,18 @@ const MAX_DOCUMENT_FINDINGS = 100;
  *
  * @throws KlError FILE_UNUSABLE, and errors of the file system.
  */
-export async function checkArchive(path: string, signal: AbortSignal, work?: Work): Promise<Soundness> {
+export async function checkArchive(path: string, reading: Reading, work?: Work): Promise<Soundness> {
   const documents: Finding[] = [];
   const reader = new DocumentReader();
-  let reading: bigint | null = null;
+  let open: bigint | null = null;
   /** Serials of the versions that were read to their ends. */
   const whole: bigint[] = [];
-  const members = archiveMembers(path, signal, work);
+  const members = archiveMembers(path, reading, work);
   try {
     for (;;) {
       const step = await members.next();
-      if (reading !== null) whole.push(reading);
-      reading = null;
+      if (open !== null) whole.push(open);
+      open = null;
       if (step.done) {
         return {
           complete: step.value,
@@ -60,7 +60,7 @@ export async function checkArchive(path: string, signal: AbortSignal, work?: Wor
       }
       if (step.value.kind !== 'version') continue;
       const { version, byteLength, content } = step.value;
-      reading = version.serial;
+      open = version.serial;
       try {
         await reader.read(content, byteLength);
       } catch (error) {

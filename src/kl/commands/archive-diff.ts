@@ -79,9 +79,9 @@ async function isFile(path: string): Promise<boolean> {
   }
 }
 
-async function read({ terminal, signal }: Context, { label, path, reference }: Located): Promise<Side> {
-  using progress = await Progress.on(terminal);
-  const reading = await readVersion(path, reference ?? 'current', signal, progress.begin(label));
+async function read(context: Context, { label, path, reference }: Located): Promise<Side> {
+  using progress = await Progress.on(context.terminal);
+  const reading = await readVersion(path, reference ?? 'current', context, progress.begin(label));
   if (reading.damage !== null) throw named(path, reading.damage);
   const { archive, found } = reading;
   try {

@@ -4,7 +4,7 @@ import type { CommonOptions, Context } from '../context.ts';
 import { EXIT, type Exit, failure } from '../endings.ts';
 import { refuseExisting, writePrivateFile } from '../private-file.ts';
 import { Progress } from '../progress.ts';
-import { type RawStateBytes, type Reading, readVersion } from '../read-version.ts';
+import { type RawStateBytes, readVersion, type VersionReading } from '../read-version.ts';
 import { bytesText, counted, visible } from '../texts.ts';
 
 interface Options extends CommonOptions {
@@ -16,11 +16,11 @@ interface Options extends CommonOptions {
 
 /** `kl archive extract`: one raw state, byte for byte. Nothing is given out before the whole archive is verified. */
 export async function extractVersion(context: Context, options: Options, path: string): Promise<Exit> {
-  const { terminal, signal } = context;
+  const { terminal } = context;
   const { out, force = false, salvage = false } = options;
   if (out !== '-' && !force) await refuseExisting(out);
   using progress = await Progress.on(terminal);
-  const reading = await readVersion(path, options.version, signal, progress.begin(path));
+  const reading = await readVersion(path, options.version, context, progress.begin(path));
   progress[Symbol.dispose]();
   const { damage } = reading;
   const { version, bytes } = reading.damage === null ? reading.found : salvaged(path, reading, salvage);
@@ -39,7 +39,7 @@ export async function extractVersion(context: Context, options: Options, path: s
 /** What a damaged archive still holds, where that was asked for. */
 function salvaged(
   path: string,
-  { damage, found, whole }: Extract<Reading, { readonly damage: Error }>,
+  { damage, found, whole }: Extract<VersionReading, { readonly damage: Error }>,
   isAskedFor: boolean,
 ): RawStateBytes {
   if (!isAskedFor) throw named(path, damage);

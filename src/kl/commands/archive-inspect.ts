@@ -1,5 +1,5 @@
 import type { ArchivedEvent, ArchivedResource, ArchivedTag, ArchiveManifest } from '../../archive/model.ts';
-import { archiveMembers, named, sizeOf } from '../archive-input.ts';
+import { archiveMembers, named, type Reading, sizeOf } from '../archive-input.ts';
 import type { CommonOptions, Context } from '../context.ts';
 import { EXIT, type Exit } from '../endings.ts';
 import { pairs, table } from '../tables.ts';
@@ -22,9 +22,9 @@ interface Inspected {
 
 /** `kl archive inspect`: what an archive says of itself, from its first members; nothing is verified. */
 export async function inspectArchive(context: Context, options: Options, path: string): Promise<Exit> {
-  const { terminal, signal } = context;
+  const { terminal } = context;
   const size = await sizeOf(path);
-  const read = await readHead(path, options, signal).catch((error: unknown) => {
+  const read = await readHead(path, options, context).catch((error: unknown) => {
     throw named(path, error);
   });
   terminal.result(
@@ -44,12 +44,12 @@ export async function inspectArchive(context: Context, options: Options, path: s
   return EXIT.done;
 }
 
-async function readHead(path: string, options: Options, signal: AbortSignal): Promise<Inspected> {
+async function readHead(path: string, options: Options, reading: Reading): Promise<Inspected> {
   const tags: ArchivedTag[] = [];
   const events: ArchivedEvent[] = [];
   const resources: ArchivedResource[] = [];
   let manifest: ArchiveManifest | null = null;
-  await using members = archiveMembers(path, signal);
+  await using members = archiveMembers(path, reading);
   for await (const member of members) {
     if (member.kind === 'manifest') manifest = member.manifest;
     if (member.kind === 'tags') tags.push(...member.tags);

@@ -1,13 +1,17 @@
+import { REDACTED_FEATURE } from '../../archive/format.ts';
 import type { VerifiedArchive } from '../../archive/reader.ts';
 import type { CommonOptions, Context } from '../context.ts';
-import { EXIT, type Exit, KlError } from '../endings.ts';
+import { EXIT, type Exit, failure, KlError } from '../endings.ts';
 import { Progress } from '../progress.ts';
 import { checkArchive, type Soundness } from '../soundness.ts';
 import { pairs } from '../tables.ts';
 import { bytesText, counted, visible } from '../texts.ts';
+import { readTrust } from '../trusted-keys.ts';
 
 interface Options extends CommonOptions {
   readonly against?: string;
+  readonly keys?: string;
+  readonly requireSignature?: boolean;
 }
 
 /** How an archive stands to the history that a service holds. */
@@ -24,13 +28,18 @@ export async function verifyArchives(
   paths: readonly string[],
 ): Promise<Exit> {
   const { terminal, signal } = context;
+  const { requireSignature = false } = options;
+  if (requireSignature && options.keys === undefined) {
+    throw failure('USAGE', '--require-signature goes with --keys: whose signature is required?');
+  }
+  const trust = await readTrust(options.keys);
   const live = options.against === undefined ? null : await liveHistory(context, options.against);
   using progress = await Progress.on(terminal);
   const results: Result[] = [];
   let worst: Exit = EXIT.done;
   for (const path of paths) {
     const work = progress.begin(path);
-    const soundness = await unreadable(checkArchive(path, signal, work), signal);
+    const soundness = await unreadable(checkArchive(path, { ...context, trust }, work), signal);
     work.end();
     if (soundness instanceof KlError) {
       results.push({ file: path, error: { code: soundness.code, message: soundness.message } });
@@ -39,7 +48,8 @@ export async function verifyArchives(
     }
     const against = live && comparisonOf(live, soundness.complete);
     results.push({ file: path, ...resultOf(soundness), ...(against && { against }) });
-    if (soundness.complete === null || !soundness.isValid) worst = EXIT.badArchive;
+    const isUnsigned = requireSignature && soundness.complete?.signature?.verified !== true;
+    if (soundness.complete === null || !soundness.isValid || isUnsigned) worst = EXIT.badArchive;
     else if (against?.same === false && worst === EXIT.done) worst = EXIT.failed;
   }
   progress[Symbol.dispose]();
@@ -74,6 +84,8 @@ function resultOf({ complete, isValid, findings }: Soundness) {
     valid: isValid,
     ...(complete && {
       name: complete.manifest.state.label,
+      signature: complete.signature,
+      redacted: complete.manifest.requiredFeatures.includes(REDACTED_FEATURE),
       historyDigest: complete.historyDigest,
       sha256: complete.sha256,
       sizeBytes: complete.sizeBytes,
@@ -104,6 +116,8 @@ function textOf(result: Result): string {
       ['File', file],
       ['Complete', complete ? 'yes: every byte of every member is what was written' : 'NO'],
       ['Valid', validText(complete, valid)],
+      ['Signed', complete ? signedText(result.signature) : undefined],
+      ['Redacted', result.redacted ? 'yes: values were taken out, and no import takes it' : undefined],
       ['State', result.name],
       ['Versions', result.versionCount],
       ['Raw states', result.rawBytes === undefined ? undefined : bytesText(result.rawBytes)],
@@ -125,6 +139,12 @@ function textOf(result: Result): string {
     );
   }
   return lines.join('\n');
+}
+
+function signedText(signature: VerifiedArchive['signature'] | undefined): string {
+  if (!signature) return 'no';
+  const keys = signature.keyIds.join(', ');
+  return signature.verified ? `yes: by ${keys}` : `by ${keys}, which --keys does not name`;
 }
 
 function validText(complete: boolean, valid: boolean): string {

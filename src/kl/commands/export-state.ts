@@ -3,10 +3,9 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
-import type { VerifiedArchive } from '../../archive/reader.ts';
 import type { CommonOptions, Context } from '../context.ts';
 import { EXIT, type Exit, failure } from '../endings.ts';
-import { exportState } from '../export-state.ts';
+import { type ExportedFile, exportState } from '../export-state.ts';
 import { refuseExisting } from '../private-file.ts';
 import { Progress } from '../progress.ts';
 import { connect } from '../service.ts';
@@ -19,6 +18,8 @@ interface Options extends CommonOptions {
   readonly out?: string;
   readonly force?: boolean;
   readonly ifChanged?: string;
+  readonly recipient?: readonly string[];
+  readonly discloseDigest?: boolean;
 }
 
 /** `kl export state`: one state's whole history to one verified file. */
@@ -47,40 +48,55 @@ export async function exportOneState(context: Context, options: Options, name: s
     terminal.result({ name, changed: false, historyDigest }, () => 'unchanged');
     return EXIT.done;
   }
-  const exported = { name, historyDigest };
+  const { recipient: recipients = [], discloseDigest: discloseHistoryDigest = false } = options;
+  const isAsked = recipients.length > 0 || discloseHistoryDigest;
+  const exported = {
+    name,
+    historyDigest,
+    // A name that somebody gave is the file's name.
+    isNamedByKind: options.out === undefined,
+    sealing: isAsked ? { recipients, discloseHistoryDigest } : null,
+  };
   if (out === '-') {
     await toStandardOutput(context, service, exported);
     return EXIT.done;
   }
-  const archive = await take(context, service, { ...exported, path: out }, force);
-  terminal.result({ changed: true, file: out, ...archiveValue(archive) }, () => archiveText(out, archive));
-  terminal.say(`\nTo check it later: kl archive verify ${shellWord(out)}`);
+  const taken = await take(context, service, { ...exported, path: out }, force);
+  const { path } = taken;
+  terminal.result({ changed: true, file: path, ...fileValue(name, taken) }, () => fileText(name, taken));
+  terminal.say(`\nTo check it later: kl archive verify ${shellWord(path)}`);
   return EXIT.done;
 }
 
 type Connected = Awaited<ReturnType<typeof connect>>;
 
 async function take(
-  { terminal, signal }: Context,
+  { terminal, signal, identity }: Context,
   service: Connected,
   exported: Parameters<typeof exportState>[1],
   replace: boolean,
-): Promise<VerifiedArchive> {
+): Promise<ExportedFile> {
   using progress = await Progress.on(terminal);
   // Waited for here: the progress ends with this function.
-  return await exportState(service, exported, { replace, signal, work: progress.begin(exported.name) });
+  return await exportState(service, exported, {
+    replace,
+    signal,
+    identity,
+    work: progress.begin(exported.name),
+  });
 }
 
 /** Verified before the first byte is given out: nobody behind a pipe could take it back. */
 async function toStandardOutput(
   context: Context,
   service: Connected,
-  exported: { readonly name: string; readonly historyDigest: string },
+  exported: Omit<Parameters<typeof exportState>[1], 'path'>,
 ): Promise<void> {
   const aside = await mkdtemp(join(tmpdir(), 'kl-'));
   try {
     const path = join(aside, 'out.klstate');
-    const { historyDigest } = await take(context, service, { ...exported, path }, true);
+    const asIs = { ...exported, isNamedByKind: false, path };
+    const { historyDigest } = await take(context, service, asIs, true);
     await pipeline(createReadStream(path), process.stdout, { end: false });
     context.terminal.say(`History digest ${historyDigest}`);
   } finally {
@@ -88,25 +104,35 @@ async function toStandardOutput(
   }
 }
 
-/** What an archive is, in the service's names. */
-export function archiveValue({ manifest, counts, historyDigest, sha256, sizeBytes }: VerifiedArchive) {
+/** What was exported, in the service's names. */
+function fileValue(name: string, { archive, historyDigest, sha256, sizeBytes }: ExportedFile) {
   return {
-    name: manifest.state.label,
-    versionCount: counts.versions,
-    currentSerial: manifest.state.currentSerial,
+    name: archive?.manifest.state.label ?? name,
+    versionCount: archive?.counts.versions ?? null,
+    currentSerial: archive?.manifest.state.currentSerial ?? null,
     historyDigest,
     sha256,
     sizeBytes,
   };
 }
 
-function archiveText(path: string, { manifest, counts, historyDigest, sizeBytes }: VerifiedArchive): string {
+function fileText(name: string, { path, archive, historyDigest, sizeBytes }: ExportedFile): string {
   return pairs([
     ['File', path],
-    ['State', manifest.state.label],
-    ['Versions', `${counts.versions}, current serial ${manifest.state.currentSerial}`],
+    ['State', archive?.manifest.state.label ?? name],
+    [
+      'Versions',
+      archive
+        ? `${archive.counts.versions}, current serial ${archive.manifest.state.currentSerial}`
+        : undefined,
+    ],
     ['Size', bytesText(sizeBytes)],
     ['History digest', historyDigest],
-    ['Verified', 'yes, from the first byte to the last'],
+    [
+      'Verified',
+      archive
+        ? 'yes, from the first byte to the last'
+        : 'as the file that the service made; it is encrypted, and no key was given to look into it',
+    ],
   ]);
 }

@@ -1,5 +1,6 @@
 import { mkdir, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { SEALED_FILE_EXTENSION } from '../../archive/format.ts';
 import { utcTimeOf } from '../../base/time.ts';
 import { INDEX_FILE, type IndexEntry, readIndex, writeIndex } from '../archive-index.ts';
 import type { CommonOptions, Context } from '../context.ts';
@@ -31,7 +32,7 @@ interface Taken {
 
 /** `kl export states`: every matching state to a directory; what has not changed since the last time is left as it is. */
 export async function exportStates(context: Context, options: Options, pattern: string): Promise<Exit> {
-  const { terminal, signal } = context;
+  const { terminal, signal, identity } = context;
   const { out: directory } = options;
   const service = await connect(context);
   await mkdir(directory, { recursive: true, mode: 0o700 }).catch((error: unknown) => {
@@ -51,23 +52,27 @@ export async function exportStates(context: Context, options: Options, pattern: 
     try {
       const known = index.get(state.name);
       const historyDigest = await digestOf(service, state);
-      const file = known?.file ?? archivePathOf(state.name);
-      const path = join(directory, ...file.split('/'));
-      if (known?.historyDigest === historyDigest && (await hasSize(path, known.sizeBytes))) {
+      const pathOf = (file: string) => join(directory, ...file.split('/'));
+      if (known?.historyDigest === historyDigest && (await hasSize(pathOf(known.file), known.sizeBytes))) {
         return { entry: known, isUnchanged: true };
       }
+      const plainFile = known?.file.replace(/\.age$/, '') ?? archivePathOf(state.name);
+      const path = pathOf(plainFile);
       await mkdir(dirname(path), { recursive: true, mode: 0o700 });
-      const exported = { name: state.name, path, historyDigest };
-      const archive = await whenThereIsRoom(service, () =>
-        exportState(service, exported, { replace: true, work, signal }),
+      const exported = { name: state.name, path, historyDigest, isNamedByKind: true, sealing: null };
+      const taken = await whenThereIsRoom(service, () =>
+        exportState(service, exported, { replace: true, work, signal, identity }),
       );
       const entry: IndexEntry = {
         name: state.name,
-        currentSerial: String(archive.manifest.state.currentSerial),
-        historyDigest: archive.historyDigest,
-        sha256: archive.sha256,
-        sizeBytes: String(archive.sizeBytes),
-        file,
+        // Of a file that nobody here can open it is as it was when it was asked for.
+        currentSerial: String(
+          taken.archive?.manifest.state.currentSerial ?? state.manifest?.currentSerial ?? '',
+        ),
+        historyDigest: taken.historyDigest,
+        sha256: taken.sha256,
+        sizeBytes: String(taken.sizeBytes),
+        file: taken.path === path ? plainFile : `${plainFile}${SEALED_FILE_EXTENSION}`,
         exportedAt: utcTimeOf(new Date()),
       };
       await keep(entry);

@@ -1,10 +1,12 @@
 import type { VerifiedArchive } from '../../archive/reader.ts';
+import { named } from '../archive-input.ts';
 import { nextSteps } from '../backend-block.ts';
 import type { CommonOptions, Context } from '../context.ts';
 import type { ImportAnswer, ReportAnswer, StateAnswer } from '../documents.ts';
 import { EXIT, type Exit, failure } from '../endings.ts';
 import { importArchive, type Placement, verifyBeforeImport } from '../import-archive.ts';
 import { Progress } from '../progress.ts';
+import { openFile } from '../sealed-input.ts';
 import { connect, type Service } from '../service.ts';
 import { sendArchive } from '../staged-upload.ts';
 import { findState } from '../states.ts';
@@ -30,11 +32,14 @@ export async function importOneArchive(context: Context, options: Options, path:
   checkOptions(options, terminal);
   using progress = await Progress.on(terminal);
   const work = progress.begin(path);
-  const archive = await verifyBeforeImport(path, signal, work);
+  await using file = await openFile(path, context).catch((error: unknown) => {
+    throw named(path, error);
+  });
+  const archive = await verifyBeforeImport(file.path, context, work);
   const name = options.as ?? archive.manifest.state.label;
   const service = await connect(context);
   const placement = await placementOf(service, options, name);
-  await using upload = await sendArchive(service, path, archive, work, signal);
+  await using upload = await sendArchive(service, file.path, archive, work, signal);
   const isAsked = !dryRun && !yes && !(options.overwrite && options.confirm !== undefined);
   if (dryRun || isAsked) {
     const preview = await importArchive(service, { archive, upload, placement, dryRun: true }, work, signal);

@@ -1,11 +1,12 @@
 import { readdir } from 'node:fs/promises';
 import { join, relative } from 'node:path';
-import { ARCHIVE_FILE_EXTENSION } from '../../archive/format.ts';
 import { readIndex } from '../archive-index.ts';
+import { named } from '../archive-input.ts';
 import type { CommonOptions, Context } from '../context.ts';
 import { type Exit, failure } from '../endings.ts';
 import { importArchive, PLAIN_PLACEMENT, verifyBeforeImport } from '../import-archive.ts';
 import { Progress } from '../progress.ts';
+import { openFile } from '../sealed-input.ts';
 import { connect } from '../service.ts';
 import { exitOf, forEachOf } from '../several.ts';
 import { sendArchive } from '../staged-upload.ts';
@@ -19,6 +20,7 @@ interface Options extends CommonOptions {
 }
 
 const AT_A_TIME = 2;
+const ARCHIVE_FILE = /\.klstate(\.age)?$/;
 
 /** What became of an archive. */
 interface Brought {
@@ -46,12 +48,15 @@ export async function importArchives(context: Context, options: Options, directo
     const work = progress.begin(file);
     try {
       const path = join(directory, file);
-      const archive = await verifyBeforeImport(path, signal, work);
+      await using opened = await openFile(path, context).catch((error: unknown) => {
+        throw named(path, error);
+      });
+      const archive = await verifyBeforeImport(opened.path, context, work);
       const { historyDigest, counts, manifest } = archive;
       const brought = { name: manifest.state.label, versionCount: counts.versions, historyDigest };
       const there = await findState(service, brought.name);
       if (there?.manifest?.historyDigest === historyDigest) return { ...brought, outcome: 'ALREADY_THERE' };
-      await using upload = await sendArchive(service, path, archive, work, signal);
+      await using upload = await sendArchive(service, opened.path, archive, work, signal);
       const { report } = await importArchive(
         service,
         { archive, upload, placement: PLAIN_PLACEMENT, dryRun },
@@ -108,6 +113,6 @@ async function allArchives(directory: string): Promise<string[]> {
     },
   );
   return entries
-    .filter((entry) => entry.isFile() && entry.name.endsWith(ARCHIVE_FILE_EXTENSION))
+    .filter((entry) => entry.isFile() && ARCHIVE_FILE.test(entry.name))
     .map((entry) => relative(directory, join(entry.parentPath, entry.name)));
 }
