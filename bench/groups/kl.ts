@@ -43,7 +43,7 @@ export const kl: Group = {
     await measure(null, 'archive', 'inspect', 'home.klstate', '--versions');
     await measure(null, 'archive', 'verify', 'home.klstate');
     await measure(null, 'archive', 'extract', 'home.klstate', '--out', 'current.tfstate');
-    await measure(null, 'archive', 'diff', 'home.klstate', 'home.klstate@0');
+    await measure(null, 'archive', 'diff', 'home.klstate@1', 'home.klstate@current');
     tell('takes the history apart');
     await takeApart(join(work, 'home.klstate'), join(work, 'parts'));
     await measure(null, 'archive', 'build', 'parts', '--out', 'built.klstate');

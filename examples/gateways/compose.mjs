@@ -25,13 +25,14 @@ export function schemaOf(name) {
 }
 
 /**
- * A schema without `@requiresScopes`: @apollo/gateway refuses to start with a supergraph that has it, because it would not
- * enforce it. What it would not enforce, the subgraph does.
+ * A schema without `@requiresScopes` and `@authenticated`: @apollo/gateway refuses to start with a supergraph that has them, because
+ * it would not enforce them. What it would not enforce, the subgraph does.
  */
 export function withoutScopes(schema) {
+  const refused = ['requiresScopes', 'authenticated'];
   return visit(schema, {
-    Directive: ({ name }) => (name.value === 'requiresScopes' ? null : undefined),
-    StringValue: ({ value }) => (value === '@requiresScopes' ? null : undefined),
+    Directive: ({ name }) => (refused.includes(name.value) ? null : undefined),
+    StringValue: ({ value }) => (refused.some((name) => value === `@${name}`) ? null : undefined),
   });
 }
 

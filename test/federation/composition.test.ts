@@ -109,6 +109,7 @@ describe('the SDL a gateway is given', () => {
     const used = new Set<string>();
     visit(subgraph, { Directive: ({ name }) => void used.add(name.value) });
     expect([...used].sort()).toEqual([
+      'authenticated',
       'cost',
       'key',
       'link',
@@ -163,6 +164,7 @@ describe('the example of a platform', () => {
       const { supergraph, hints } = composeExample({ scopes });
       expect(hints.map(({ message }) => message)).toEqual([]);
       expect(supergraph.includes('@requiresScopes')).toBe(scopes);
+      expect(supergraph.includes('@authenticated')).toBe(scopes);
     }
   });
 
