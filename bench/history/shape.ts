@@ -23,6 +23,11 @@ export function usualHistory(versions: number): HistoryShape {
   return { name: `usual_${versions}`, versions, ...USUAL };
 }
 
+/** Many versions, of about 250 kB, that differ little from one to the next. */
+export function manyVersions(versions: number): HistoryShape {
+  return { name: `many_${versions}`, versions, ...USUAL, resources: 290 };
+}
+
 /** Versions of about as many megabytes as told. */
 export function largeVersions(versions: number, megabytes: number): HistoryShape {
   const resources = Math.round(USUAL.resources * megabytes);
