@@ -33,7 +33,7 @@ type Times = Readonly<Record<Job, Series>>;
 export const growth: Group = {
   name: 'growth',
   parts: ['versions', 'size', 'spans', 'changes'],
-  minutes: { full: 16, quick: 3 },
+  minutes: { full: 20, quick: 3 },
   async run(bench) {
     const tables: Table[] = [];
     for (const dimension of dimensions(bench.quick)) {

@@ -10,6 +10,8 @@ const CHUNK_CHARACTERS = 64 * 1024;
 /** Writes a history, under the name of its shape, into a database that has Kilolock's tables and no states. */
 export async function insertHistory(client: pg.ClientBase, shape: HistoryShape): Promise<void> {
   await client.query('begin');
+  // For the indexes of millions of rows.
+  await client.query("set local maintenance_work_mem = '512MB'");
   const indexes = await dropIndexes(client);
   for (const { table, columns, text } of historyRows(shape)) {
     const copy = client.query(copyFrom(`copy public.${table} (${columns.join(', ')}) from stdin`));

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { SeededRandom } from './seeded-random.ts';
 import type { HistoryShape } from './shape.ts';
 
@@ -160,7 +160,5 @@ export function attributesHash(resource: Resource, { index, attributes, dependen
   const written = JSON.stringify(JSON.parse(attributes), null, 2).replaceAll('\n', `\n${' '.repeat(10)}`);
   const key = index === null ? ['none', ''] : ['int', String(index)];
   const fields = ['managed', type, name, PROVIDER, modulePath, ...key, String(SCHEMA_VERSION)];
-  return createHash('sha256')
-    .update([...fields, written, '[]', dependencies].join('\u001f'))
-    .digest('hex');
+  return hash('sha256', [...fields, written, '[]', dependencies].join('\u001f'));
 }
