@@ -47,6 +47,10 @@ export const scale: Group = {
     tell('statements');
     const rounds = quick ? 30 : 300;
     const costs = await measure(database, size, rounds);
+    const [table] = await database.query<{ rows: string; indexes: string }>(
+      `select pg_table_size('state_archive.operation')::text as rows, pg_indexes_size('state_archive.operation')::text as indexes`,
+    );
+    const each = (bytes = '') => `${Math.round(Number(bytes) / size.ended)} bytes`;
     await database.drop();
     const environments = size.workspaces * size.environmentsEach;
     const statements: Table = {
@@ -60,7 +64,7 @@ export const scale: Group = {
         pages === null ? '' : String(pages),
       ]),
       notes: [
-        `${count(size.ended)} operations have ended, ${count(size.waiting)} wait. One step at a time, ${rounds} of each, in an environment chosen at random each time; pages of 8 KiB that PostgreSQL looked at, once.`,
+        `${count(size.ended)} operations have ended, ${count(size.waiting)} wait. One step at a time, ${rounds} of each, in an environment chosen at random each time; pages of 8 KiB that PostgreSQL looked at, once. The record of an operation takes ${each(table?.rows)}, and ${each(table?.indexes)} in its indexes.`,
       ],
     };
     tell('the queue');

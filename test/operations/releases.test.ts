@@ -78,8 +78,8 @@ describe('an operation', () => {
     const [exported, imported] = [await startExport(), await startImport()];
     expect(await requestOf(exported.id)).toEqual(recorded(exportOrder()));
     const { upload } = (await requestOf(imported.id)).order;
-    const { key, sha256, fileName } = upload;
-    expect(await requestOf(imported.id)).toEqual(recorded(importOrder({ key, sha256, fileName })));
+    const { key, sha256, fileName, inputField } = upload;
+    expect(await requestOf(imported.id)).toEqual(recorded(importOrder({ key, sha256, fileName, inputField })));
     const job = JSON.parse((await jobsOf(exported.id))[0].data);
     const { workspace, environment } = caller.namespace;
     expect(job).toEqual({ environment: { workspace, environment } });

@@ -7,14 +7,15 @@ import type { KilolockDatabase } from '../../../src/database/connection.ts';
 export async function recordEnded({ pool }: Pick<KilolockDatabase, 'pool'>, count: number): Promise<void> {
   await pool.query(
     `with places as materialized (
-       select row_number() over (order by env_public_id) - 1 as place, count(*) over () as places,
-         tenants.id as tenant, workspace_id as workspace, env_public_id as environment
+       select row_number() over (order by env_public_id) - 1 as place, tenants.id as tenant, workspace_id as workspace, env_public_id as environment
        from environments join tenants on tenants.id = tenant_id where env_public_id <> 'env_000000000000'
+     ), counted as (
+       select count(*) as places from places
      ), asked as (
-       select n, tenant, workspace, environment, 'app-' || (n / places) % 100 as label,
-         case when (n / places) % 10 < 6 then 'EXPORT' else 'IMPORT' end as kind,
+       select n, tenant, workspace, environment, 'app-' || (n / counted.places) % 100 as label,
+         case when (n / counted.places) % 10 < 6 then 'EXPORT' else 'IMPORT' end as kind,
          now() - interval '30 days' * (1 - n::double precision / $1::int) as at
-       from generate_series(1, $1::int) n join places on place = n % places
+       from generate_series(1, $1::int) n cross join counted join places on place = n % counted.places
      )
      insert into state_archive.operation (kind, status, tenant_id, workspace_id, environment_id, state_name, state_label,
        state_id, actor, subject, created_at, started_at, finished_at, expires_at, archive_size_bytes, archive_object_key,
