@@ -79,7 +79,9 @@ describe('an operation', () => {
     expect(await requestOf(exported.id)).toEqual(recorded(exportOrder()));
     const { upload } = (await requestOf(imported.id)).order;
     const { key, sha256, fileName, inputField } = upload;
-    expect(await requestOf(imported.id)).toEqual(recorded(importOrder({ key, sha256, fileName, inputField })));
+    expect(await requestOf(imported.id)).toEqual(
+      recorded(importOrder({ key, sha256, fileName, inputField })),
+    );
     const job = JSON.parse((await jobsOf(exported.id))[0].data);
     const { workspace, environment } = caller.namespace;
     expect(job).toEqual({ environment: { workspace, environment } });
