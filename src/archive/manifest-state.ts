@@ -2,6 +2,7 @@ import { Consistency } from './consistency.ts';
 import { Container } from './container.ts';
 import { ArchiveError } from './errors.ts';
 import { type ArchiveLimits, MEMBER } from './format.ts';
+import { CODE } from './json-text.ts';
 import { MemberWalk } from './member-walk.ts';
 import { decodeManifest, decodeManifestState } from './metadata.ts';
 import type { ArchivedState } from './model.ts';
@@ -50,7 +51,6 @@ export async function readManifestState(
   }
 }
 
-const CODE = { quote: 0x22, comma: 0x2c, colon: 0x3a, backslash: 0x5c } as const;
 const OPENING: ReadonlySet<number> = new Set(Buffer.from('{['));
 const CLOSING: ReadonlySet<number> = new Set(Buffer.from('}]'));
 

@@ -118,6 +118,12 @@ export interface RawState {
   content: AsyncIterable<Uint8Array>;
 }
 
+/** How far somebody is with a history: the whole raw states that are done, and their bytes. */
+export interface HistoryProgress {
+  readonly versions: number;
+  readonly bytes: bigint;
+}
+
 /** Digest and length of one version's raw bytes. */
 export interface VersionDigest {
   serial: bigint;

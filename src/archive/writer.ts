@@ -32,6 +32,7 @@ import type {
   ArchivedVersion,
   ArchiveManifest,
   ExportRecord,
+  HistoryProgress,
   RawState,
   VersionDigest,
 } from './model.ts';
@@ -75,12 +76,6 @@ export interface WrittenArchive {
   counts: ArchiveCounts;
 }
 
-/** How far {@link writeArchive} has come: whole versions written, and their raw bytes. */
-export interface WriteProgress {
-  versions: number;
-  bytes: bigint;
-}
-
 /**
  * Verifies an archive while it is being written, and says what it is, as {@link verifyArchive} does.
  *
@@ -93,7 +88,7 @@ export type ArchiveCheck = (path: string, grown: AsyncIterable<number>) => Promi
 /** How {@link writeArchive} reports, how it is verified, and how it is stopped. */
 export interface WriteOptions {
   /** Called after each version. */
-  onProgress?: ((progress: WriteProgress) => void) | undefined;
+  onProgress?: ((progress: HistoryProgress) => void) | undefined;
   /** Stops the writing; the promise rejects with the signal's reason. A check with an end of its own has to be told. */
   signal?: AbortSignal | undefined;
   /** Signs the archive: it gets an attestation. */
@@ -259,7 +254,7 @@ class TarComposer {
     const { state, exportRecord } = this.#contents;
     const history = new HistoryDigest(state.lineage, state.currentSerial);
     const expected = this.#contents.versions.values();
-    const progress: WriteProgress = { versions: 0, bytes: 0n };
+    const progress = { versions: 0, bytes: 0n };
     for await (const { serial, byteLength, content } of abortable(this.#contents.rawStates, signal)) {
       const version = expected.next().value;
       if (version?.serial !== serial) {

@@ -2,6 +2,7 @@ import { rm } from 'node:fs/promises';
 import { MessageChannel, type MessagePort, type Worker } from 'node:worker_threads';
 import { Piscina } from 'piscina';
 import type { ArchiveLimits } from '../archive/format.ts';
+import type { HistoryProgress } from '../archive/model.ts';
 import type { SignatureTrust } from '../archive/signing-keys.ts';
 import type { WrittenArchive } from '../archive/writer.ts';
 import { isErrno } from '../base/errno.ts';
@@ -18,7 +19,7 @@ import {
   type InspectionWork,
   type ToThread,
 } from './protocol.ts';
-import { type InspectionProgress, SharedProgress } from './shared-progress.ts';
+import { SharedProgress } from './shared-progress.ts';
 import { type ReadSnapshot, readSnapshot, SNAPSHOT, snapshotAside } from './snapshot.ts';
 import type { HistoryRowPaths, RowPaths } from './spooled-rows.ts';
 import type { Storage } from './storage.ts';
@@ -34,7 +35,7 @@ export interface Inspected {
   /** Ends the inspection; it rejects with the signal's reason. */
   readonly signal: AbortSignal;
   /** Called after each raw state that was looked at. */
-  readonly onProgress?: (progress: InspectionProgress) => void;
+  readonly onProgress?: (progress: HistoryProgress) => void;
 }
 
 /** What an inspection is connected with on this side. */

@@ -1,8 +1,4 @@
-/** How far an inspection is: whole raw states looked at, and their bytes. */
-export interface InspectionProgress {
-  readonly versions: number;
-  readonly bytes: bigint;
-}
+import type { HistoryProgress } from '../archive/model.ts';
 
 const CELL = { serial: 0, versions: 1, bytes: 2, count: 3 } as const;
 /** In place of a serial. */
@@ -32,7 +28,7 @@ export class SharedProgress {
     return serial === NONE ? null : serial;
   }
 
-  get passed(): InspectionProgress {
+  get passed(): HistoryProgress {
     return {
       versions: Number(Atomics.load(this.#cells, CELL.versions)),
       bytes: Atomics.load(this.#cells, CELL.bytes),

@@ -3,7 +3,7 @@ import { rm } from 'node:fs/promises';
 import { abortable } from '../archive/abortable.ts';
 import { readArchiveFile } from '../archive/archive-file.ts';
 import { readManifestState } from '../archive/manifest-state.ts';
-import type { ArchivedState } from '../archive/model.ts';
+import type { ArchivedState, HistoryProgress } from '../archive/model.ts';
 import type { KilolockDatabase } from '../database/connection.ts';
 import { applyRestore } from '../restore/apply.ts';
 import { type Destination, destinationOf } from '../restore/destination.ts';
@@ -288,7 +288,7 @@ async function runImport(
     throw error instanceof NotPermittedError ? withdrawn(error.message) : error;
   }
   const { database } = caller;
-  const noteProgress = ({ versions, bytes }: { versions: number; bytes: bigint }) =>
+  const noteProgress = ({ versions, bytes }: HistoryProgress) =>
     report({ versionsDone: BigInt(versions), bytesDone: bytes });
   const plan = await planRestore(
     database,

@@ -4,6 +4,7 @@ import { v5 as uuidv5 } from 'uuid';
 import { readArchiveFile } from '../archive/archive-file.ts';
 import { ArchiveError } from '../archive/errors.ts';
 import { ARCHIVE_FORMAT, versionMemberName } from '../archive/format.ts';
+import type { HistoryProgress } from '../archive/model.ts';
 import { readRawStates } from '../archive/raw-states.ts';
 import { Turns } from '../base/turns.ts';
 import { type DatabaseSession, inTransaction, type KilolockDatabase } from '../database/connection.ts';
@@ -54,7 +55,7 @@ export interface RestoreRecord extends Claimant {
    */
   readonly archiveReplaced: (replaced: ReplacedState) => Promise<string>;
   /** Called with each raw state that was sent to the database. */
-  readonly onProgress: (progress: { versions: number; bytes: bigint }) => void;
+  readonly onProgress: (progress: HistoryProgress) => void;
   /** The last work of the transaction: when it fails, nothing was restored. */
   readonly beforeCommit: (session: DatabaseSession) => Promise<void>;
 }

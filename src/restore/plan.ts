@@ -1,8 +1,7 @@
-import type { ArchivedState } from '../archive/model.ts';
+import type { ArchivedState, HistoryProgress } from '../archive/model.ts';
 import type { KilolockDatabase } from '../database/connection.ts';
 import type { RestoreFindings } from '../inspection/inspection.ts';
 import type { Inspector } from '../inspection/inspector.ts';
-import type { InspectionProgress } from '../inspection/shared-progress.ts';
 import type { RestoreWarning } from '../inspection/warnings.ts';
 import { DatabaseStorage } from './database-storage.ts';
 import type { LockPolicy } from './destination.ts';
@@ -33,7 +32,7 @@ export async function planRestore(
   database: KilolockDatabase,
   inspector: Inspector,
   request: RestoreRequest,
-  onProgress: (progress: InspectionProgress) => void,
+  onProgress: (progress: HistoryProgress) => void,
 ): Promise<RestorePlan> {
   const db = database.for('read');
   const archive = await inspector
