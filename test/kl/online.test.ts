@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import { copyFile, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { sql } from 'kysely';
@@ -400,6 +400,45 @@ describe('in another workspace and environment', () => {
     );
     expect(rows).toEqual([{ reason: 'ticket 7' }]);
   });
+});
+
+test('the nightly script of docs/kl.md keeps an environment, and its drill brings it back into an empty one', async () => {
+  const page = await readFile(new URL('../../docs/kl.md', import.meta.url), 'utf8');
+  const section = page.split('## Keeping an environment')[1]?.split('\n## ')[0] ?? '';
+  const [nightly = '', drill = ''] = [...section.matchAll(/```sh\n(.*?)```/gs)].map(([, script]) => script);
+  const tokenOf = async (environment: string) => {
+    await createEnvironment(service.database, 'ws_kept', environment);
+    return service.token({ workspace: 'ws_kept', environment });
+  };
+  const token = await tokenOf('env_kept');
+  await writeFile(join(directory, 'token'), `${token}\n`);
+  // Keeps what it is given, by its whole path, and gives it back.
+  const restic = `#!/bin/sh
+case $1 in
+  backup) mkdir repository && cp -R --parents "$2" repository ;;
+  restore) cp -R repository "$4" ;;
+esac`;
+  await writeFile(join(directory, 'restic'), restic, { mode: 0o755 });
+  const run = (script: string, KL_TOKEN: string) =>
+    promisify(execFile)('sh', ['-ec', script], {
+      cwd: directory,
+      env: { PATH: `${dirname(KL)}:${directory}:${process.env.PATH}`, HOME: directory, KL_TOKEN },
+    });
+  const here = (script: string) =>
+    script
+      .replaceAll('/tmp/drill/srv', `${directory}/drill${directory}/srv`)
+      .replaceAll('/tmp/drill', `${directory}/drill`)
+      .replaceAll(/ \/srv\/kept/g, ` ${directory}/srv/kept`)
+      .replaceAll('/etc/kl/token', `${directory}/token`)
+      .replaceAll(/https:\/\/[\w.-]+\/graphql/g, `${service.url}/graphql`)
+      .replaceAll('KL_TOKEN=…', 'KL_TOKEN');
+
+  await exportSample();
+  await kl(['import', 'archive', 'n.klstate', '--yes'], { env: { ...env, KL_TOKEN: token }, cwd: directory });
+  await run(here(nightly), '');
+  expect(await readFile(join(directory, 'srv/kept/verified.txt'), 'utf8')).toMatch(/^Complete +yes/m);
+  const { stdout } = await run(here(drill), await tokenOf('env_drill'));
+  expect(stdout).toMatch(/could be imported[\s\S]* imported [\s\S]*^demo\/network +10 /m);
 });
 
 describe('an exit code says what to do:', () => {
