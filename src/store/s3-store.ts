@@ -1,5 +1,5 @@
 import { createReadStream } from 'node:fs';
-import { stat } from 'node:fs/promises';
+import { readFile, stat } from 'node:fs/promises';
 import { finished, PassThrough, type Readable } from 'node:stream';
 import {
   AbortMultipartUploadCommand,
@@ -174,6 +174,13 @@ export function openS3Store(
   /** @throws when nobody knows whether the object is there, or it is another's. */
   async function putOnce(key: string, file: LocalFile, signal: AbortSignal): Promise<void> {
     const { size } = await stat(file.path);
+    const params = { ...at(key), IfNoneMatch: '*', Metadata: { sha256: file.sha256 } };
+    if (size <= PART_BYTES) {
+      // Read once, and sent as it is: an Upload would put it together from what a stream gives, and take twice the memory.
+      const Body = await readFile(file.path, { signal });
+      await client.send(new PutObjectCommand({ ...params, Body }), { abortSignal: signal });
+      return;
+    }
     const body = createReadStream(file.path, { signal });
     const abortController = new AbortController();
     const callOff = () => abortController.abort();
@@ -181,7 +188,7 @@ export function openS3Store(
     try {
       await new Upload({
         client,
-        params: { ...at(key), Body: body, IfNoneMatch: '*', Metadata: { sha256: file.sha256 } },
+        params: { ...params, Body: body },
         queueSize: 1,
         partSize: Math.max(PART_BYTES, Math.ceil(size / MAX_PARTS)),
         abortController,
