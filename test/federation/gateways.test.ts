@@ -12,7 +12,7 @@ import { createApiToken, createEnvironment, createWorkspace } from '../auth/supp
 import { postHistory } from '../graphql/support/states.ts';
 import { startTestService, type TestService } from '../support/service.ts';
 import { addressOf, composeExample } from './support/examples.ts';
-import { type Gateway, startGateway } from './support/gateway.ts';
+import { apolloRouter, type Gateway, startApolloRouter, startGateway } from './support/gateway.ts';
 import { type Platform, startPlatform } from './support/platform.ts';
 
 const SECRET = 'the-secret-of-the-gateway-in-this-test';
@@ -83,10 +83,17 @@ interface Answer {
   readonly text: string;
 }
 
+if (apolloRouter === undefined)
+  test.skip('through Apollo Router (skipped without a `router` on PATH: cargo install apollo-router)', () => {});
+
 describe.each([
   { name: 'Hive Gateway', program: 'hive.mjs', scopes: true, carriesFiles: true },
   { name: '@apollo/gateway', program: 'apollo.mjs', scopes: false, carriesFiles: false },
+  ...(apolloRouter === undefined
+    ? []
+    : [{ name: 'Apollo Router', program: 'router.yaml', scopes: false, carriesFiles: true }]),
 ])('through $name', ({ program, scopes, carriesFiles }) => {
+  const isRouter = program === 'router.yaml';
   let gateway: Gateway;
 
   beforeAll(async () => {
@@ -94,12 +101,15 @@ describe.each([
       addresses: { 'state-archive': `${service.url}/graphql`, ...platform.addresses },
       scopes,
     });
-    gateway = await startGateway(program, supergraph, {
+    const environment = {
       GATEWAY_SECRET: SECRET,
       AUTH_JWKS_URL: addressOf(keys),
       AUTH_ISSUER: DEVELOPMENT_ISSUER,
       AUTH_AUDIENCE: DEVELOPMENT_AUDIENCE,
-    });
+    };
+    gateway = await (isRouter
+      ? startApolloRouter(supergraph, environment)
+      : startGateway(program, supergraph, environment));
   });
   afterAll(() => gateway.stop());
 
@@ -322,7 +332,7 @@ describe.each([
     });
     // A reference that leads nowhere is null. Hive Gateway says so in an error of its own as well.
     expect(errors.map(({ path }) => path?.slice(0, 4))).toEqual(
-      carriesFiles ? [['deployments', 'nodes', 1, 'stateArchive']] : [],
+      program === 'hive.mjs' ? [['deployments', 'nodes', 1, 'stateArchive']] : [],
     );
   });
 
