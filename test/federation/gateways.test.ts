@@ -191,7 +191,7 @@ describe.each([
     ])('an archive is dry-run and imported, sent as %s', async (_kind, declared, given, place) => {
       const { bytes } = await exported();
       for (const dryRun of [true, false]) {
-        const name = `through/${place}`;
+        const name = `${program}/${place}`;
         const isWhole = place === 'variables.input.file';
         const input = { file: null, name, allowSharedLineage: true, dryRun };
         const query = `mutation (${declared}) {
@@ -213,14 +213,14 @@ describe.each([
     test('a damaged archive is told to be one, and writes nothing', async () => {
       const { bytes } = await exported();
       const { data } = await upload(
-        `mutation ($file: Upload!) { importStateArchive(input: { file: $file, name: "through/damage" }) {
+        `mutation ($file: Upload!) { importStateArchive(input: { file: $file, name: "${program}/damage" }) {
         operation { status } userErrors { code path } } }`,
         { file: null },
         'variables.file',
         bytes.subarray(0, bytes.length / 2),
       );
       expect(data.importStateArchive.userErrors).toMatchObject([{ code: 'ARCHIVE_TRUNCATED' }]);
-      const looked = await ask('{ stateArchive(name: "through/damage") { id } }');
+      const looked = await ask(`{ stateArchive(name: "${program}/damage") { id } }`);
       expect(looked.data).toEqual({ stateArchive: null });
     });
   } else {
