@@ -57,6 +57,8 @@ export interface ArchiveContents {
   exportRecord: ExportRecord;
   /** Whether the raw states are the text that PostgreSQL's jsonb gives out; null where nobody knows. */
   rawStateText: ArchiveManifest['rawStateText'];
+  /** Features that a reader has to know; none unless given. */
+  requiredFeatures?: readonly string[] | undefined;
   /** Length in bytes of the longest raw state, or what it is taken for: too short a length costs compression alone. */
   longestRawState: number;
   /** One for each of `versions`, in the same order. Each content is read to its end before the next is asked for. */
@@ -214,6 +216,7 @@ class TarComposer {
     this.#resources = resources;
     this.#options = options;
     const { state, versions, tags, exportRecord, rawStateText, longestRawState } = contents;
+    const { requiredFeatures = [] } = contents;
     this.windowLog = fittingWindowLog(versions.length, longestRawState);
     this.#manifest = encodeManifest({
       state,
@@ -224,7 +227,7 @@ class TarComposer {
         resources: resources?.lines ?? 0,
       },
       versions,
-      requiredFeatures: [],
+      requiredFeatures,
       rawStateText,
       zstdWindowLog: this.windowLog,
     });
@@ -232,7 +235,7 @@ class TarComposer {
     this.#tags = encodeTags(this.#sortedTags);
     this.#exportRecord = encodeExportRecord(exportRecord);
     const limits = DEFAULT_ARCHIVE_LIMITS;
-    const manifest = decodeManifest(this.#manifest, limits).value;
+    const manifest = decodeManifest(this.#manifest, limits, requiredFeatures).value;
     new Consistency(manifest, limits).checkTags(decodeTags(this.#tags, limits).value);
     decodeExportRecord(this.#exportRecord, limits);
   }

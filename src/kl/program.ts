@@ -269,6 +269,17 @@ function buildProgram(signal: AbortSignal, call: Call): Command {
     );
   leaf(
     archive,
+    'redact',
+    'write an archive again without what is sensitive in its states, to be handed over',
+    async () => (await import('./commands/archive-redact.ts')).redactArchive,
+  )
+    .argument('<file>', 'the archive')
+    .requiredOption('-o, --out <file>', 'the archive to write, which no import takes')
+    .option('--force', 'replace a file that is there')
+    .addOption(identity())
+    .addHelpText('after', examples('archive redact network.klstate -o network-redacted.klstate'));
+  leaf(
+    archive,
     'build',
     'make an archive of the state files of one state, from wherever they come',
     async () => (await import('./commands/archive-build.ts')).buildArchive,

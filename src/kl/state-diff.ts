@@ -1,4 +1,5 @@
 import type { ResourceInstance, StateDocument } from '../terraform/document.ts';
+import { soundsSecret } from '../terraform/secret-names.ts';
 import { type ExactJson, ExactNumber, isJsonObject, parseExactly } from './exact-json.ts';
 
 /** A value that differs. Secrets are left out, on either side. */
@@ -21,25 +22,6 @@ export interface Difference {
 
 /** What stands in place of a value that is a secret, or may be one. */
 const SENSITIVE = '(sensitive)';
-/** Words in names of attributes, outputs and types whose values are taken for secrets, marked or not. */
-const SECRET_WORDS = [
-  'password',
-  'passphrase',
-  'passwd',
-  'secret',
-  'token',
-  'credential',
-  'private',
-  'apikey',
-  'accesskey',
-  'cert',
-  'kubeconfig',
-  'userdata',
-  'connectionstring',
-  'content',
-  'rendered',
-  'salt',
-];
 const MAX_VALUE = 80;
 /** Deeper than any schema of a provider goes. */
 const MAX_DEPTH = 100;
@@ -133,11 +115,6 @@ function diffOutputs(before: StateDocument, after: StateDocument): Difference[] 
     if (changes.length > 0) differences.push({ kind: 'changed', address, changes });
   }
   return differences;
-}
-
-function soundsSecret(name: string): boolean {
-  const letters = name.toLowerCase().replaceAll('_', '').replaceAll('-', '');
-  return SECRET_WORDS.some((word) => letters.includes(word));
 }
 
 type Path = readonly (string | number)[];

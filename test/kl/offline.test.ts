@@ -421,3 +421,83 @@ describe('kl archive build', () => {
     expect((await readdir(directory)).sort()).toEqual(['a.tfstate', 'b.tfstate']);
   });
 });
+
+describe('kl archive redact', () => {
+  /** Two versions of a state with a secret in each kind of place. */
+  async function buildSecret(): Promise<void> {
+    const lineage = '7c1e5d1a-3b52-4c8e-9a44-0d8f2b6c9e10';
+    for (const serial of [1, 2]) {
+      const document = {
+        ...{ version: 4, terraform_version: '1.9.8', serial, lineage },
+        outputs: { url: { value: 'hunter2-output', type: 'string', sensitive: true } },
+        resources: [
+          {
+            ...{ mode: 'managed', type: 'aws_db_instance', name: 'main' },
+            provider: 'provider["registry.terraform.io/hashicorp/aws"]',
+            instances: [
+              {
+                schema_version: 1,
+                attributes: { id: 'db-1', size: 'SIZE', endpoint: 'hunter2-attribute' },
+                sensitive_attributes: [[{ type: 'get_attr', value: 'endpoint' }]],
+                private: Buffer.from('hunter2-private').toString('base64'),
+              },
+            ],
+          },
+        ],
+      };
+      const text = JSON.stringify(document).replace('"SIZE"', '18446744073709551615.10');
+      await writeFile(at(`${serial}.tfstate`), text);
+    }
+    await json(
+      'archive',
+      'build',
+      '1.tfstate',
+      '2.tfstate',
+      '--name',
+      'demo/db',
+      '-o',
+      'db.klstate',
+      '--tag',
+      'a=1',
+    );
+  }
+
+  test('leaves nothing sensitive in any member, everything else as it was, and a mark that no import takes', async () => {
+    await buildSecret();
+    const made = await json('archive', 'redact', 'db.klstate', '-o', 'given.klstate');
+    expect(made).toMatchObject({ redactedValues: 6, versionCount: 2, name: 'demo/db' });
+    const tar = await promisify(execFile)('zstd', ['-dqc', at('given.klstate')], { encoding: 'latin1' });
+    expect(tar.stdout).not.toContain('hunter2');
+    expect(tar.stdout).not.toContain(Buffer.from('hunter2').toString('base64').slice(0, 8));
+    const [verified] = await json<object[]>('archive', 'verify', 'given.klstate');
+    expect(verified).toMatchObject({ complete: true, valid: true, redacted: true, resourceSpanCount: 0 });
+    const { stdout } = await call('archive', 'extract', 'given.klstate', '--version', 'a');
+    const original = await readFile(at('1.tfstate'), 'utf8');
+    expect(stdout).toBe(
+      original
+        .replace(/"hunter2-(output|attribute)"/g, '"(redacted)"')
+        .replace(/"private":"[^"]*"/, '"private":""'),
+    );
+    const env = { KL_ENDPOINT: 'http://127.0.0.1:1/graphql', KL_TOKEN: 'x' };
+    const refused = await kl(['import', 'archive', 'given.klstate', '--yes'], { cwd: directory, env });
+    expect([refused.exitCode, refused.stderr]).toEqual([5, expect.stringContaining('ARCHIVE_REDACTED')]);
+    await expect(verifyArchive(at('given.klstate'))).rejects.toMatchObject({ code: 'ARCHIVE_REDACTED' });
+    expect((await call('archive', 'inspect', 'given.klstate')).stdout).toMatch(/^Redacted +yes/m);
+  });
+
+  test('writes nothing of an archive that is damaged, and replaces no file unless forced to', async () => {
+    await buildSecret();
+    const bytes = await readFile(at('db.klstate'));
+    await writeFile(at('cut.klstate'), bytes.subarray(0, bytes.length - 10));
+    const cut = await call('archive', 'redact', 'cut.klstate', '-o', 'given.klstate');
+    expect([cut.exitCode, cut.stderr]).toEqual([5, expect.stringContaining('ARCHIVE_TRUNCATED')]);
+    const taken = await call('archive', 'redact', 'db.klstate', '-o', 'db.klstate');
+    expect([taken.exitCode, taken.stderr]).toEqual([3, expect.stringContaining('FILE_EXISTS')]);
+    expect((await readdir(directory)).sort()).toEqual([
+      '1.tfstate',
+      '2.tfstate',
+      'cut.klstate',
+      'db.klstate',
+    ]);
+  });
+});

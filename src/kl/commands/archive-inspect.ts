@@ -1,3 +1,4 @@
+import { REDACTED_FEATURE } from '../../archive/format.ts';
 import type { ArchivedEvent, ArchivedResource, ArchivedTag, ArchiveManifest } from '../../archive/model.ts';
 import { archiveMembers, named, type Reading, sizeOf } from '../archive-input.ts';
 import type { CommonOptions, Context } from '../context.ts';
@@ -68,10 +69,11 @@ async function readHead(path: string, options: Options, reading: Reading): Promi
 }
 
 /** What a manifest says, in the names of the service's `StateArchiveManifest`. */
-function manifestValue({ state, counts, versions }: ArchiveManifest) {
+function manifestValue({ state, counts, versions, requiredFeatures }: ArchiveManifest) {
   const times = versions.map(({ createdAt }) => createdAt).sort();
   return {
     name: state.label,
+    redacted: requiredFeatures.includes(REDACTED_FEATURE),
     lineage: state.lineage,
     lifecycleStatus: state.lifecycleStatus.toUpperCase(),
     workspace: state.workspace,
@@ -109,6 +111,7 @@ function texts(read: Inspected, options: Options, size: number): string[] {
   const parts = [
     pairs([
       ['State', value.name],
+      ['Redacted', value.redacted ? 'yes: values were taken out, and no import takes it' : undefined],
       ['Lineage', value.lineage],
       ['Lifecycle', value.lifecycleStatus],
       ['Workspace', value.workspace],
