@@ -81,6 +81,18 @@ export interface Config {
   readonly maxOperationsPerEnvironment: number;
   /** How many exports and imports this process works on at a time; 0: it leaves them to others. */
   readonly workerConcurrency: number;
+  /** How the process can be watched from outside. */
+  readonly observability: {
+    /** Null: no metrics are kept. */
+    readonly metrics: {
+      /** The port that they are served on, on `host`, and nothing else; 0 picks a free one; null: with all the rest, on `port`. */
+      readonly port: number | null;
+      /** What whoever asks has to show one of; none: nothing, where they have a port of their own. Secrets. */
+      readonly tokens: readonly string[];
+    } | null;
+    /** Whether traces are sent to where OTEL_EXPORTER_OTLP_ENDPOINT says. */
+    readonly traces: boolean;
+  };
   /** How long a process that is asked to end says so, by `/readyz`, before it takes no more work, in seconds. */
   readonly drainSeconds: number;
 }
@@ -161,13 +173,14 @@ export const duration = z.string().transform((text, context) => {
   return z.NEVER;
 });
 
+const portNumber = z
+  .string()
+  .regex(/^\d{1,5}$/, 'expected a port number')
+  .transform(Number)
+  .refine((port) => port <= 65535, 'expected a port number');
+
 const environment = z.object({
-  PORT: z
-    .string()
-    .regex(/^\d{1,5}$/, 'expected a port number')
-    .transform(Number)
-    .refine((port) => port <= 65535, 'expected a port number')
-    .default(4001),
+  PORT: portNumber.default(4001),
   // An IPv6 address as URLs write it is one too.
   HOST: z
     .string()
@@ -212,6 +225,15 @@ const environment = z.object({
   MAX_OPERATIONS_PER_ENVIRONMENT: z.coerce.number().int().min(1).max(10_000).default(20),
   WORKER_CONCURRENCY: z.coerce.number().int().min(0).max(64).default(4),
   DRAIN_SECONDS: z.coerce.number().int().min(0).max(600).optional(),
+  METRICS_PORT: portNumber.optional(),
+  METRICS_TOKEN: secretsOf(16).optional(),
+  // OpenTelemetry's SDK reads these and others of theirs itself; that there is an endpoint sets it going.
+  OTEL_EXPORTER_OTLP_ENDPOINT: webUrl.optional(),
+  OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: webUrl.optional(),
+  OTEL_EXPORTER_OTLP_PROTOCOL: z.literal('http/protobuf').optional(),
+  OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: z.literal('http/protobuf').optional(),
+  OTEL_TRACES_EXPORTER: z.enum(['otlp', 'none']).optional(),
+  OTEL_SDK_DISABLED: flag.optional(),
 });
 
 /**
@@ -295,6 +317,16 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
     maxOperationsPerEnvironment: value.MAX_OPERATIONS_PER_ENVIRONMENT,
     workerConcurrency: value.WORKER_CONCURRENCY,
     // Nobody balances between processes that have a database of their own.
+    observability: {
+      metrics:
+        value.METRICS_PORT === undefined && value.METRICS_TOKEN === undefined
+          ? null
+          : { port: value.METRICS_PORT ?? null, tokens: value.METRICS_TOKEN ?? [] },
+      traces:
+        (value.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT ?? value.OTEL_EXPORTER_OTLP_ENDPOINT) !== undefined &&
+        value.OTEL_TRACES_EXPORTER !== 'none' &&
+        value.OTEL_SDK_DISABLED !== true,
+    },
     drainSeconds: value.DRAIN_SECONDS ?? (embedded ? 0 : 10),
   };
 }

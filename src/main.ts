@@ -78,10 +78,11 @@ function closeOnSignal(service: Service, closeDatabase: () => Promise<void>, log
 
 async function announce(
   { auth, databaseUrl, dataDirectory, playground }: Config,
-  { publicUrl }: Service,
+  { publicUrl, metricsUrl }: Service,
 ): Promise<void> {
   const lines = [`Endpoint    ${publicUrl}/graphql`];
   if (playground) lines.push(`Playground  ${publicUrl}/playground`);
+  if (metricsUrl !== null) lines.push(`Metrics     ${metricsUrl}`);
   if (auth.developmentKey) {
     const token = await signDevelopmentToken(await loadOrCreateDevelopmentKey(dataDirectory), {
       subject: 'dev@localhost',

@@ -10,7 +10,10 @@ import type { Config } from './config.ts';
 import type { KilolockDatabase } from './database/connection.ts';
 import { EnvironmentDatabases } from './database/environment-databases.ts';
 import type { Listener } from './database/notifications.ts';
+import type { Lane } from './database/purposes.ts';
 import { Inspector } from './inspection/inspector.ts';
+import type { PoolUse } from './observability/metrics.ts';
+import { type Observability, startObservability } from './observability/observability.ts';
 import { DownloadAccesses } from './operations/download-accesses.ts';
 import { Environments } from './operations/environments.ts';
 import { HOUSEKEEPING_MS, housekeep } from './operations/housekeeping.ts';
@@ -18,7 +21,8 @@ import { OperationQueue } from './operations/operation-queue.ts';
 import { OperationSweep, sweepOperations } from './operations/operation-sweep.ts';
 import { openWorkshop } from './operations/operation-work.ts';
 import { OperationWorker } from './operations/operation-worker.ts';
-import type { ArchiveServices } from './operations/services.ts';
+import { readQueueDepth } from './operations/queue-depth.ts';
+import { type ArchiveServices, TOOL } from './operations/services.ts';
 import { UploadsInFlight } from './operations/uploads-in-flight.ts';
 import { openArchiveStore } from './store/archive-store.ts';
 import { openScratch } from './store/scratch.ts';
@@ -26,6 +30,7 @@ import { openScratch } from './store/scratch.ts';
 /** What works on operations in this process, and what operations are worked on with. */
 export interface Operating {
   readonly services: ArchiveServices;
+  readonly observability: Observability;
   /** Takes no new operations up. Those at work go on. */
   stopTaking(): void;
   /** Hands back what is at work, for others to take up; nothing of it is left behind. */
@@ -41,6 +46,8 @@ const ENVIRONMENT_DATABASES = 50;
 const CONNECTIONS_AN_ENVIRONMENT = 5;
 /** How long a shutdown waits until the record says that operations were handed back. */
 const HAND_BACK_MS = 10_000;
+
+const LANES: readonly Lane[] = ['reads', 'writes', 'streams', 'queue'];
 
 const DATA_DIRECTORY = 'DATA_DIR cannot be used';
 
@@ -61,6 +68,13 @@ export async function startOperating(
     onOpened: (database) => sweepOperations(database, queue),
   });
   const environments = new Environments(database, ownDatabases);
+  const observability = await startObservability(
+    { ...config.observability, host: config.host, service: TOOL, logger },
+    {
+      pools: () => poolUse(database, ownDatabases.opened),
+      queueDepth: () => readQueueDepth(database),
+    },
+  );
   const worker = new OperationWorker({
     queue,
     databaseOf: (environment) => environments.databaseOf(environment),
@@ -104,12 +118,13 @@ export async function startOperating(
   const listener = listenToOthers(config, queue, worker, logger);
   return {
     services,
+    observability,
     stopTaking: () => worker.stopTaking(),
     handBack: () => worker.close(HAND_BACK_MS),
     async close() {
       clearInterval(housekeeping);
       sweep.close();
-      await Promise.all([listener?.close(), ownDatabases.close(), inspector.close()]);
+      await Promise.all([listener?.close(), ownDatabases.close(), inspector.close(), observability.close()]);
     },
   };
 }
@@ -130,6 +145,29 @@ function listenToOthers(
         'nothing is heard on DATABASE_DIRECT_URL; operations that other processes record are found by asking, every two seconds',
       ),
   });
+}
+
+/** The pools of the control database, each by itself, and those of environments that have their own, together. */
+function poolUse(control: KilolockDatabase, own: readonly KilolockDatabase[]): PoolUse[] {
+  return LANES.flatMap((lane) => [
+    sumOf(`control.${lane}`, [control.pools[lane]]),
+    sumOf(
+      `environments.${lane}`,
+      own.map(({ pools }) => pools[lane]),
+    ),
+  ]);
+}
+
+function sumOf(name: string, pools: readonly KilolockDatabase['pool'][]): PoolUse {
+  const sum = (of: (pool: KilolockDatabase['pool']) => number) =>
+    pools.reduce((total, pool) => total + of(pool), 0);
+  return {
+    name,
+    used: sum(({ totalCount, idleCount }) => totalCount - idleCount),
+    idle: sum(({ idleCount }) => idleCount),
+    waiting: sum(({ waitingCount }) => waitingCount),
+    max: sum(({ options }) => options.max),
+  };
 }
 
 async function linkSigner({ linkKeys: [first, ...others], dataDirectory }: Config): Promise<LinkSigner> {

@@ -4,9 +4,9 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { verifyCredential } from './auth/credential-verifier.ts';
 import { loadOrCreateDevelopmentKey } from './auth/development-key.ts';
-import { createGatewayProof } from './auth/gateway-secret.ts';
 import { createJwtVerifier, type JwtVerifier } from './auth/jwt-verifier.ts';
 import { blameOperator } from './base/operator-error.ts';
+import { createSecretProof } from './base/shown-secret.ts';
 import type { Config } from './config.ts';
 import type { KilolockDatabase } from './database/connection.ts';
 import { isPrepared } from './database/prepare.ts';
@@ -24,6 +24,8 @@ export interface Service {
   readonly url: string;
   /** Where clients reach it. */
   readonly publicUrl: string;
+  /** Where metrics are served by themselves; null: nowhere. */
+  readonly metricsUrl: string | null;
   /**
    * Shuts down in phases, each with its time: readiness ends, while requests are still served; operations at work are handed
    * back and leave nothing behind; requests at work finish; the rest closes. The database is the caller's to close.
@@ -55,17 +57,20 @@ export async function startService(
   database: KilolockDatabase,
   logger: Logger,
 ): Promise<Service> {
-  const schema = createSchema({ gatewayProofRequired: config.auth.gatewaySecrets.length > 0 });
+  const gatewayProofRequired = config.auth.gatewaySecrets.length > 0;
+  const schema = createSchema({ gatewayProofRequired });
   const { policies } = config.auth;
   const credentials = { jwt: await jwtVerifier(config, logger), database, policies };
   const operating = await startOperating(config, database, logger);
-  const { services } = operating;
+  const { services, observability } = operating;
 
   const { maxInlineUploadBytes } = config;
   const server = await createHttpServer<GraphqlContext>({
     schema,
     authenticate: (authorization) => verifyCredential(credentials, authorization),
-    isGateway: createGatewayProof(config.auth.gatewaySecrets),
+    isGateway: createSecretProof(config.auth.gatewaySecrets),
+    gatewayProofRequired,
+    metrics: observability.metricsRoute,
     createContext: (request) => createContext({ services, maxInlineUploadBytes, logger }, request),
     openDownload: (...link) => openArchive(services, ...link),
     openUpload: (...link) => openUpload(services, ...link),
@@ -83,6 +88,7 @@ export async function startService(
   return {
     url,
     publicUrl: config.publicUrl ?? url,
+    metricsUrl: observability.metricsUrl,
     async close() {
       server.startDraining();
       operating.stopTaking();

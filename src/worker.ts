@@ -23,6 +23,11 @@ try {
     throw new ConfigError('WORKER_CONCURRENCY is 0: there would be nothing for a worker to do.');
   }
   const logger = pino({ level: config.logLevel }, pino.destination({ dest: 2, sync: true }));
+  if (config.observability.metrics?.port === null) {
+    logger.warn(
+      'METRICS_TOKEN is set and METRICS_PORT is not: a worker has no other port to serve metrics on.',
+    );
+  }
   const database = connectDatabase({ connectionString: config.databaseUrl });
   await prepareControlDatabase(database).catch(blameOperator('DATABASE_URL cannot be used'));
   await refuseUnusableDatabase(database).catch(blameOperator('DATABASE_URL cannot be used'));
@@ -45,6 +50,8 @@ try {
   for (const signal of SIGNALS) process.on(signal, shutDown);
   // What waits for work has no other handle that would keep the process.
   setInterval(() => {}, 3_600_000);
+  const { metricsUrl } = operating.observability;
+  if (metricsUrl !== null) process.stdout.write(`Metrics at ${metricsUrl}\n`);
   process.stdout.write(`Working on up to ${config.workerConcurrency} operations at a time.\n`);
 } catch (error) {
   exitWith(error);

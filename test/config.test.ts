@@ -57,6 +57,35 @@ describe('without any variable', () => {
   });
 });
 
+test('nobody is told anything unless asked for, and only in ways that are there', () => {
+  const endpoint = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4318' };
+  const observed = (env: Readonly<Record<string, string>>) => readConfig(env).observability;
+  expect([
+    observed({}),
+    observed({ METRICS_PORT: '9464' }),
+    observed({ METRICS_TOKEN: 'one-of-sixteen-or-more, another-of-sixteen' }),
+    observed(endpoint),
+    observed({ OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'https://collector/v1/traces' }),
+    observed({ ...endpoint, OTEL_TRACES_EXPORTER: 'none' }),
+    observed({ ...endpoint, OTEL_SDK_DISABLED: 'true' }),
+    observed({ OTEL_SERVICE_NAME: 'mine', OTEL_TRACES_EXPORTER: 'otlp' }),
+  ]).toEqual([
+    { metrics: null, traces: false },
+    { metrics: { port: 9464, tokens: [] }, traces: false },
+    { metrics: { port: null, tokens: ['one-of-sixteen-or-more', 'another-of-sixteen'] }, traces: false },
+    { metrics: null, traces: true },
+    { metrics: null, traces: true },
+    { metrics: null, traces: false },
+    { metrics: null, traces: false },
+    { metrics: null, traces: false },
+  ]);
+  expect(refusal({ METRICS_TOKEN: 'short' })).toContain('METRICS_TOKEN');
+  expect(refusal({ METRICS_PORT: '65536' })).toContain('METRICS_PORT');
+  expect(refusal({ ...endpoint, OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' })).toContain(
+    'OTEL_EXPORTER_OTLP_PROTOCOL',
+  );
+});
+
 test('addresses of a bucket are given out only where there is one', () => {
   const presigned = { ARCHIVE_STORE_LINKS: 'presigned' };
   expect(refusal(presigned)).toContain('ARCHIVE_STORE_LINKS=presigned needs an ARCHIVE_STORE_URL');

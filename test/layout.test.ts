@@ -52,6 +52,7 @@ test('an import that runs upwards, or aside, is an error of `npm run check`', as
     'src/database/migrations/x.ts': '../../history/states.ts',
     'src/inspection/x.ts': '../database/connection.ts',
     'src/store/x.ts': '../archive/format.ts',
+    'src/observability/x.ts': '../operations/services.ts',
     'src/auth/x.ts': '../history/states.ts',
     'src/history/x.ts': '../restore/plan.ts',
     'src/restore/x.ts': '../operations/services.ts',

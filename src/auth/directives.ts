@@ -16,7 +16,7 @@ import { isMet, type Requirement } from './requirement.ts';
 export interface AuthorizationContext {
   /** Who is calling; null when no credential was given. */
   readonly principal: Principal | null;
-  /** Whether the request proved that it came through the gateway (`createGatewayProof`); not when absent. */
+  /** Whether the request proved that it came through the gateway (`createSecretProof`); not when absent. */
   readonly fromGateway?: boolean;
 }
 

@@ -3,6 +3,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { mediaTypeOf } from '../archive/format.ts';
 import { attachment } from '../base/content-disposition.ts';
 import { describeError } from '../base/error-log.ts';
+import { noteDownload } from '../base/telemetry.ts';
 import { type ByteRange, parseRange } from './byte-range.ts';
 import { HttpError } from './http-error.ts';
 import { refuseOtherMethods } from './route-methods.ts';
@@ -40,11 +41,14 @@ interface DownloadRequest {
   Querystring: { token?: unknown };
 }
 
+/** Where archives are downloaded. */
+export const DOWNLOAD_PATH = '/archives/:operationId';
+
 /** `GET` and `HEAD /archives/:operationId?token=…`: a finished export by its signed link. */
 export function addDownloadRoute(server: FastifyInstance, options: DownloadRouteOptions): void {
   server.route<DownloadRequest>({
     method: ['GET', 'HEAD'],
-    url: '/archives/:operationId',
+    url: DOWNLOAD_PATH,
     async handler(request, reply) {
       const { token } = request.query;
       const download =
@@ -57,7 +61,7 @@ export function addDownloadRoute(server: FastifyInstance, options: DownloadRoute
       return answer(request, reply, download);
     },
   });
-  refuseOtherMethods(server, '/archives/:operationId', ['GET', 'HEAD']);
+  refuseOtherMethods(server, DOWNLOAD_PATH, ['GET', 'HEAD']);
 }
 
 async function answer(
@@ -107,6 +111,7 @@ async function answer(
     for (const name of ['content-length', 'content-range', 'content-type', 'content-disposition', 'etag']) {
       reply.removeHeader(name);
     }
+    noteDownload('redirected', 0n);
     return reply.redirect(await download.address(), 302);
   }
   const end = await putOnRecord(request, download);
@@ -196,6 +201,7 @@ function reportEnd(
   });
   const tellEnd = () => {
     const isWhole = reply.raw.writableFinished && bytes === BigInt(declaredBytes);
+    noteDownload(isWhole ? 'whole' : 'cut', bytes);
     end({ bytes, isWhole }).catch((error: unknown) => {
       logger.error({ error: describeError(error) }, 'recording the end of the download failed');
     });

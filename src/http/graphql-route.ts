@@ -12,11 +12,11 @@ import { fastifyApolloHandler } from '@as-integrations/fastify';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { GraphQLFormattedError, GraphQLSchema } from 'graphql';
 import type { Logger } from 'pino';
-import { GATEWAY_SECRET_HEADER } from '../auth/gateway-secret.ts';
 import { InvalidCredentialError } from '../auth/jwt-verifier.ts';
 import type { Principal } from '../auth/principal.ts';
 import { KeySetUnavailableError } from '../auth/remote-key-set.ts';
 import { describeError, originalError, redactSecrets } from '../base/error-log.ts';
+import { noteRefusal } from '../base/telemetry.ts';
 import { DatabaseUnavailableError } from '../database/errors.ts';
 import { fragmentRingsRule, MAX_VALIDATION_ERRORS } from './fragment-rings.ts';
 import { HttpError } from './http-error.ts';
@@ -63,8 +63,6 @@ export interface GraphqlRouteOptions<Context extends { principal: Principal | nu
    * @throws KeySetUnavailableError when nobody can tell.
    */
   authenticate(authorization: string | undefined): Promise<Principal | null>;
-  /** Whether the value of the gateway's header is its secret. */
-  isGateway(secret: string | undefined): boolean;
   /** Makes the context of one request. Apollo hands a shallow copy of it to the resolvers. */
   createContext(request: ContextRequest): Context;
   /** Whether the schema can be asked for by introspection; a gateway asks for `_service`. */
@@ -102,10 +100,6 @@ export function addGraphqlRoute<Context extends { principal: Principal | null }>
       method: 'POST',
       url: GRAPHQL_PATH,
       async onRequest(request) {
-        const gatewaySecret = request.headers[GATEWAY_SECRET_HEADER];
-        request.scope.fromGateway = options.isGateway(
-          typeof gatewaySecret === 'string' ? gatewaySecret : undefined,
-        );
         if (!request.scope.fromGateway) delete request.raw.headers[TRACE_HEADER];
         request.scope.principal = await authenticate(request, options);
         const mediaType = acceptedMediaType(request.headers);
@@ -123,7 +117,10 @@ export function addGraphqlRoute<Context extends { principal: Principal | null }>
         }
       },
       handler(request, reply) {
-        return requestScope.run(request.scope, () => Reflect.apply(handle, scoped, [request, reply]));
+        const { scope } = request;
+        return scope.observed.run(() =>
+          requestScope.run(scope, () => Reflect.apply(handle, scoped, [request, reply])),
+        );
       },
     });
   });
@@ -251,6 +248,7 @@ function maskAndLog(logger: Logger) {
   return (formatted: GraphQLFormattedError, error: unknown): GraphQLFormattedError => {
     const scope = requestScope.getStore();
     const answered = maskError(formatted, error, scope?.requestId ?? 'unknown');
+    noteRefusal('graphql', String(answered.extensions?.code));
     const origin = originalError(error);
     const isUnavailable = origin instanceof DatabaseUnavailableError;
     const isFailure = answered.extensions?.code === 'INTERNAL';

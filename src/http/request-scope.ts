@@ -2,6 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import type { ServerResponse } from 'node:http';
 import type { Logger } from 'pino';
 import type { Principal } from '../auth/principal.ts';
+import type { ObservedRequest } from '../base/telemetry.ts';
 
 /** What is known of one HTTP request while it is served. */
 export interface RequestScope {
@@ -20,7 +21,9 @@ export interface RequestScope {
   /** Who calls; null when no credential was given or none is looked at. */
   principal: Principal | null;
   /** Whether the request has proven to come through the gateway. */
-  fromGateway: boolean;
+  readonly fromGateway: boolean;
+  /** What is told of it to whoever watches. */
+  readonly observed: ObservedRequest;
   /** The name of the GraphQL operation, once known. */
   operationName: string | undefined;
   /** Whether the connection ends once the rest of a body that was answered early has been received. */

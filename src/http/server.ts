@@ -3,20 +3,23 @@ import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:ht
 import type { AddressInfo, Socket } from 'node:net';
 import Fastify, { type FastifyReply, type FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
+import { GATEWAY_SECRET_HEADER } from '../auth/gateway-secret.ts';
 import type { Principal } from '../auth/principal.ts';
 import { DISK_FULL, isDiskFull } from '../base/errno.ts';
 import { describeError } from '../base/error-log.ts';
 import { present } from '../base/invariant.ts';
+import { noteRefusal, observeRequest } from '../base/telemetry.ts';
 import { DatabaseUnavailableError } from '../database/errors.ts';
 import { StoreUnavailableError } from '../store/object-store.ts';
-import { addDownloadRoute, type DownloadRouteOptions } from './download-route.ts';
+import { addDownloadRoute, DOWNLOAD_PATH, type DownloadRouteOptions } from './download-route.ts';
 import { addGraphqlRoute, GRAPHQL_PATH, type GraphqlRouteOptions, startApollo } from './graphql-route.ts';
 import { addHealthRoutes, type HealthRoutesOptions } from './health-routes.ts';
 import { errorBody, graphqlErrorBody, HttpError, INTERNAL_ERROR_MESSAGE } from './http-error.ts';
 import { closeOnlyIdleConnections } from './idle-connections.ts';
+import { addMetricsRoute, type MetricsRouteOptions } from './metrics-route.ts';
 import { addPlaygroundRoutes } from './playground-routes.ts';
 import type { RequestScope } from './request-scope.ts';
-import { addUploadRoute, type UploadRouteOptions } from './upload-route.ts';
+import { addUploadRoute, UPLOAD_PATH, type UploadRouteOptions } from './upload-route.ts';
 
 /** What the HTTP layer needs from the rest. */
 export interface HttpServerOptions<Context extends { principal: Principal | null }>
@@ -24,6 +27,12 @@ export interface HttpServerOptions<Context extends { principal: Principal | null
     DownloadRouteOptions,
     UploadRouteOptions,
     Pick<HealthRoutesOptions, 'isReady'> {
+  /** Whether the value of the gateway's header is its secret. */
+  isGateway(secret: string | undefined): boolean;
+  /** Whether the gateway has a secret to show: traces of others than the gateway are not gone on with then. */
+  readonly gatewayProofRequired: boolean;
+  /** The metrics of the process; null: they are not served here. */
+  readonly metrics: MetricsRouteOptions | null;
   /** Where request lines and failures go. */
   readonly logger: Logger;
   /** The address clients reach the service at, without a trailing slash; null: the one listened on. */
@@ -86,12 +95,14 @@ export async function createHttpServer<Context extends { principal: Principal | 
   server.addHook('onRequest', async (request, reply) => {
     const gone = new AbortController();
     responses.set(request.socket, reply.raw);
-    request.scope = openScope(request, reply, logger, gone.signal);
+    request.scope = openScope(request, reply, options, gone.signal);
     // Not the onResponse hook, which is not run for a client that went away before its answer.
     reply.raw.once('close', () => {
       if (!reply.raw.writableFinished) gone.abort();
       drainBody(request.raw, request.scope.closeAfterBody);
       logRequest(request, reply);
+      const { observed, operationName } = request.scope;
+      observed.end({ status: reply.statusCode, operationName });
     });
     reply.header('x-request-id', request.id);
     if (request.is404) throw new HttpError(404, 'NOT_FOUND', 'There is nothing at this address.');
@@ -122,6 +133,7 @@ export async function createHttpServer<Context extends { principal: Principal | 
   );
   addDownloadRoute(server, options);
   addUploadRoute(server, options);
+  if (options.metrics !== null) addMetricsRoute(server, options.metrics);
   addHealthRoutes(server, { isReady: () => options.isReady(), isDraining: () => draining });
   if (options.playground) addPlaygroundRoutes(server);
   await server.ready();
@@ -143,13 +155,22 @@ export async function createHttpServer<Context extends { principal: Principal | 
   };
 }
 
+/** The routes that have spans: what people and gateways ask for, and not what machines ask for by the clock. */
+const TRACED_ROUTES: ReadonlySet<string | undefined> = new Set([GRAPHQL_PATH, DOWNLOAD_PATH, UPLOAD_PATH]);
+
 function openScope(
   request: FastifyRequest,
   reply: FastifyReply,
-  logger: Logger,
+  {
+    logger,
+    isGateway,
+    gatewayProofRequired,
+  }: Pick<HttpServerOptions<never>, 'logger' | 'isGateway' | 'gatewayProofRequired'>,
   signal: AbortSignal,
 ): RequestScope {
-  const clientRequestId = request.headers['x-request-id'];
+  const { traceparent, 'x-request-id': clientRequestId, [GATEWAY_SECRET_HEADER]: secret } = request.headers;
+  const fromGateway = isGateway(typeof secret === 'string' ? secret : undefined);
+  const route = request.routeOptions.url;
   return {
     requestId: request.id,
     startedAt: performance.now(),
@@ -161,7 +182,15 @@ function openScope(
     signal,
     response: reply.raw,
     principal: null,
-    fromGateway: false,
+    fromGateway,
+    observed: observeRequest({
+      method: request.method,
+      route,
+      requestId: request.id,
+      traceparent: typeof traceparent === 'string' ? traceparent : undefined,
+      isTrusted: fromGateway || !gatewayProofRequired,
+      isTraced: TRACED_ROUTES.has(route),
+    }),
     operationName: undefined,
     closeAfterBody: false,
     loggedErrors: new Set(),
@@ -198,6 +227,7 @@ function logRequest(request: FastifyRequest, reply: FastifyReply): void {
       operationName: scope.operationName,
       subject: scope.principal?.subject,
       clientRequestId: scope.clientRequestId,
+      traceId: scope.observed.traceId,
       ...(!reply.raw.writableFinished && { aborted: true }),
     },
     'request',
@@ -213,6 +243,7 @@ function answerError(error: unknown, request: FastifyRequest, reply: FastifyRepl
   if (isDiskFull(error)) request.scope.logger.warn({ error: describeError(error) }, 'the disk is full');
   if (refusal === null) request.scope.logger.error({ error: describeError(error) }, 'request failed');
   const answer = refusal ?? new HttpError(500, 'INTERNAL', INTERNAL_ERROR_MESSAGE);
+  noteRefusal('http', answer.code);
   dropFileHeaders(reply);
   const body = request.routeOptions.url === GRAPHQL_PATH ? graphqlErrorBody : errorBody;
   return reply
@@ -255,6 +286,7 @@ function answerBadUrl(request: FastifyRequest, response: ServerResponse, logger:
   response.writeHead(400, rawHeaders(requestId, body)).end(body);
   response.once('close', () => drainBody(request.raw, true));
   logger.info({ requestId, method: request.method, route: null, status: 400 }, 'request');
+  noteRefusal('http', 'BAD_REQUEST');
 }
 
 /**
@@ -287,6 +319,7 @@ function answerUnparsable(
   const head = Object.entries({ ...rawHeaders(requestId, body), connection: 'close' })
     .map(([name, value]) => `${name}: ${value}\r\n`)
     .join('');
+  noteRefusal('http', answer.code);
   const status = `${answer.statusCode} ${STATUS_CODES[answer.statusCode]}`;
   socket.end(`HTTP/1.1 ${status}\r\n${head}\r\n${body}`, () => socket.destroy());
 }

@@ -36,7 +36,8 @@ interface UploadRequest {
 }
 
 const METHODS = ['HEAD', 'PATCH', 'DELETE', 'OPTIONS'] as const;
-const URL_PATH = '/uploads/:uploadId';
+/** Where files are sent in parts. */
+export const UPLOAD_PATH = '/uploads/:uploadId';
 
 /**
  * `HEAD`, `PATCH` and `DELETE /uploads/:uploadId?token=…`: a file in parts, by its signed link, as tus 1.0 has it. The link is
@@ -50,7 +51,7 @@ export function addUploadRoute(server: FastifyInstance, options: UploadRouteOpti
     scoped.addContentTypeParser('*', (_request, _body, done) => done(null));
     scoped.route<UploadRequest>({
       method: [...METHODS],
-      url: URL_PATH,
+      url: UPLOAD_PATH,
       async handler(request, reply) {
         const { token } = request.query;
         const { uploadId } = request.params;
@@ -64,7 +65,7 @@ export function addUploadRoute(server: FastifyInstance, options: UploadRouteOpti
       },
     });
   });
-  refuseOtherMethods(server, URL_PATH, METHODS);
+  refuseOtherMethods(server, UPLOAD_PATH, METHODS);
 }
 
 /** Has the library answer a request, and hands its answer on. */

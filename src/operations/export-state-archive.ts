@@ -12,6 +12,7 @@ import type { ArchivedState, ArchivedVersion } from '../archive/model.ts';
 import { isRecipient, MAX_RECIPIENTS, sealFile } from '../archive/seal.ts';
 import { type ArchiveContents, trustOf, type WrittenArchive, writeArchive } from '../archive/writer.ts';
 import { present } from '../base/invariant.ts';
+import { inPhase, noteMoved } from '../base/telemetry.ts';
 import { trimEnd } from '../base/text.ts';
 import { utcTimeOf } from '../base/time.ts';
 import { type DatabaseSession, inTransaction, type KilolockDatabase } from '../database/connection.ts';
@@ -223,17 +224,23 @@ async function writeStateArchive(
   const write = async (session: DatabaseSession): Promise<ExportedState> => {
     const record = (await findStatesById(session.db, request.caller, [stateId])).get(stateId);
     if (record === undefined) throw stateNotFound();
-    const contents = await openExportSource(session, record, exportRecordOf(request, record));
+    const contents = await inPhase('export.plan', () =>
+      openExportSource(session, record, exportRecordOf(request, record)),
+    );
     report({ versionsTotal: BigInt(contents.versions.length) });
     const signing = signer ?? undefined;
     const check = { limits: DEFAULT_ARCHIVE_LIMITS, trust: trustOf(signing), signal };
-    const written = await writeArchive(contents, path, {
-      signal,
-      signer: signing,
-      onProgress: ({ versions, bytes }) => report({ versionsDone: BigInt(versions), bytesDone: bytes }),
-      check: (partial, grown) =>
-        inspector.inspectForExport({ ...check, path: partial }, grown).catch(refuseUnrestorable),
-    });
+    const written = await inPhase('export.write', () =>
+      writeArchive(contents, path, {
+        signal,
+        signer: signing,
+        onProgress: ({ versions, bytes }) => report({ versionsDone: BigInt(versions), bytesDone: bytes }),
+        check: (partial, grown) =>
+          inPhase('export.verify', () =>
+            inspector.inspectForExport({ ...check, path: partial }, grown).catch(refuseUnrestorable),
+          ),
+      }),
+    );
     return { ...contents, written, recipients };
   };
   try {
@@ -242,13 +249,17 @@ async function writeStateArchive(
     const isSealed = recipients.length > 0;
     const disclosedDigest = sealing?.discloseHistoryDigest ? exported.written.historyDigest : null;
     const file = isSealed
-      ? await sealFile(path, sealedPath, { recipients, disclosedDigest }, signal)
+      ? await inPhase('export.seal', () =>
+          sealFile(path, sealedPath, { recipients, disclosedDigest }, signal),
+        )
       : exported.written;
     const { sha256, sizeBytes } = file;
-    await store.archives.put(
-      archiveKeyOf(attempt.id, attempt.attempt),
-      { path: isSealed ? sealedPath : path, sha256 },
-      signal,
+    await inPhase('export.store', () =>
+      store.archives.put(
+        archiveKeyOf(attempt.id, attempt.attempt),
+        { path: isSealed ? sealedPath : path, sha256 },
+        signal,
+      ),
     );
     return { ...exported, written: { ...exported.written, sha256, sizeBytes } };
   } finally {
@@ -270,6 +281,22 @@ function refuseUnrestorable(error: unknown): never {
 
 /** Puts an export on record: the digests it found, the event, and the operation's success, all or none. */
 async function recordExport(
+  services: ArchiveServices,
+  request: CallerRequest,
+  attempt: Attempt,
+  exported: ExportedState,
+  retention: Retention,
+): Promise<void> {
+  await inPhase('export.record', () => writeRecord(services, request, attempt, exported, retention));
+  const { versions, written } = exported;
+  noteMoved('export', {
+    versions: versions.length,
+    rawBytes: written.rawBytes,
+    archiveBytes: written.sizeBytes,
+  });
+}
+
+async function writeRecord(
   { retentionSeconds }: ArchiveServices,
   request: CallerRequest,
   attempt: Attempt,

@@ -4,6 +4,7 @@ import { abortable } from '../archive/abortable.ts';
 import { readArchiveFile } from '../archive/archive-file.ts';
 import { readManifestState } from '../archive/manifest-state.ts';
 import type { ArchivedState, HistoryProgress } from '../archive/model.ts';
+import { inPhase, noteMoved } from '../base/telemetry.ts';
 import type { KilolockDatabase } from '../database/connection.ts';
 import { applyRestore } from '../restore/apply.ts';
 import { type Destination, destinationOf } from '../restore/destination.ts';
@@ -80,7 +81,9 @@ export async function importStateArchive(
       readArchiveFile(file.path, { signal }),
       input,
     );
-    const upload = await storeUpload(services, caller, file, signal ?? new AbortController().signal);
+    const upload = await inPhase('import.keep', () =>
+      storeUpload(services, caller, file, signal ?? new AbortController().signal),
+    );
     const work = { upload, input, destination, isLeft: false };
     try {
       return await startImport(services, request, work, admission.idempotency);
@@ -290,20 +293,18 @@ async function runImport(
   const { database } = caller;
   const noteProgress = ({ versions, bytes }: HistoryProgress) =>
     report({ versionsDone: BigInt(versions), bytesDone: bytes });
-  const plan = await planRestore(
-    database,
-    inspector,
-    {
-      archivePath,
-      limits,
-      trust,
-      destination,
-      onConflict,
-      allowSharedLineage,
-      dryRun,
-      signal,
-    },
-    dryRun ? noteProgress : () => {},
+  const asked = {
+    archivePath,
+    limits,
+    trust,
+    destination,
+    onConflict,
+    allowSharedLineage,
+    dryRun,
+    signal,
+  };
+  const plan = await inPhase('import.plan', () =>
+    planRestore(database, inspector, asked, dryRun ? noteProgress : () => {}),
   );
   const { archive } = plan;
   report({ versionsTotal: BigInt(archive.counts.versions), bytesTotal: archive.rawBytes });
@@ -322,7 +323,15 @@ async function runImport(
     kept: null,
     replacedOperationId: null,
   };
-  if (dryRun) return markSucceeded(database.for('record'), attempt, success);
+  const moved = {
+    versions: archive.counts.versions,
+    rawBytes: archive.rawBytes,
+    archiveBytes: archive.sizeBytes,
+  };
+  if (dryRun) {
+    await markSucceeded(database.for('record'), attempt, success);
+    return noteMoved('dry_run', moved);
+  }
   let replacedOperationId: string | null = null;
   await applyRestore(database, plan, {
     operationId: attempt.id,
@@ -337,4 +346,5 @@ async function runImport(
     beforeCommit: ({ db }) =>
       markSucceeded(db, attempt, { ...success, stateId: plan.placement.stateId, replacedOperationId }),
   });
+  noteMoved('import', moved);
 }

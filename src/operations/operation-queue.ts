@@ -9,6 +9,8 @@ import type { NamespaceSelector } from '../history/namespace.ts';
 export interface QueuedOperation {
   readonly id: string;
   readonly environment: NamespaceSelector;
+  /** The trace of the request that asked for it; undefined when none is kept, or nobody remembers. */
+  readonly traceparent?: string | undefined;
 }
 
 /** A queued operation that this process was given, for as long as it says so by {@link OperationQueue.hold}. */
@@ -22,6 +24,7 @@ const CHANNEL = 'state_archive_operations';
 
 const jobData = z.object({
   environment: z.object({ workspace: z.string(), environment: z.string() }).nullable(),
+  traceparent: z.string().optional(),
 });
 
 /**
@@ -41,9 +44,9 @@ export class OperationQueue {
 
   /** Puts operations into the queue. Those that are in it stay as they are. */
   async send(operations: readonly QueuedOperation[]): Promise<void> {
-    const jobs = operations.map(({ id, environment: named }) => {
+    const jobs = operations.map(({ id, environment: named, traceparent }) => {
       const environment = named && { workspace: named.workspace, environment: named.environment };
-      return { id, data: { environment } };
+      return { id, data: { environment, traceparent } };
     });
     await this.#boss.insert(OPERATION_QUEUE, jobs);
   }

@@ -4,6 +4,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { DISK_FULL, isDiskFull } from '../base/errno.ts';
 import { describeError } from '../base/error-log.ts';
+import { noteRefusal, type ObservedKind, observeOperation } from '../base/telemetry.ts';
 import { CommitUndecidedError } from '../database/commit.ts';
 import type { KilolockDatabase } from '../database/connection.ts';
 import { DatabaseUnavailableError, isConnectionLost } from '../database/errors.ts';
@@ -150,12 +151,19 @@ export class OperationWorker {
     whole: Pick<JobContext, 'signal'>,
   ): Promise<void> {
     const attempt = await beginPart(database.for('record'), part.id, this.#name);
-    const failure = await this.#do(database, attempt, job, whole.signal);
-    if (failure === null) return onEnd(attempt, 'succeeded');
-    const outcome = this.#explain(part, failure.error);
-    const end = await this.#settle(database, part, attempt, outcome);
-    await this.#cleanUp(part, () => onEnd(attempt, end));
-    if (end !== 'succeeded') throw failure.error;
+    const observed = { ...part, ...attempt, kind: 'export', waitedSeconds: null } as const;
+    await observeOperation(observed, 'here', async () => {
+      const failure = await this.#do(database, attempt, job, whole.signal);
+      if (failure === null) {
+        await onEnd(attempt, 'succeeded');
+        return 'succeeded';
+      }
+      const outcome = this.#explain(part, failure.error);
+      const end = await this.#settle(database, part, attempt, outcome);
+      await this.#cleanUp(part, () => onEnd(attempt, end));
+      if (end !== 'succeeded') throw failure.error;
+      return end;
+    });
   }
 
   /** Takes nothing from the queue any more. */
@@ -227,7 +235,12 @@ export class OperationWorker {
       }
       const { operation } = claim;
       const work = workshop.workOf(operation, database);
-      const end = await this.#attempt(database, operation, work, giveBack);
+      const waitedSeconds = operation.attempt === 1 ? operation.ageSeconds : null;
+      const end = await observeOperation(
+        { ...operation, kind: kindOf(operation.request), waitedSeconds },
+        job.traceparent,
+        () => this.#attempt(database, operation, work, giveBack),
+      );
       const isOver = end === 'succeeded' || end === 'failed' || end === 'cancelled';
       // What is another's may be over as well, and not tidied up after.
       await (isOver ? queue.remove(job) : queue.putBack(job));
@@ -296,6 +309,7 @@ export class OperationWorker {
       await pause(milliseconds, undefined, { signal: this.#shutdown.signal, ref: false }).catch(() => {});
       try {
         const end = await settleAttempt(database.for('record'), attempt, outcome);
+        if (end === 'failed') noteRefusal('operation', outcome.error.code);
         if (end !== 'undecided') return end;
       } catch (problem) {
         this.#warn(problem, 'the end of an operation could not be recorded; it is tried again', {
@@ -344,6 +358,11 @@ export class OperationWorker {
   #warn(error: unknown, message: string, ids: Readonly<Record<string, string>> = {}): void {
     this.#options.logger.warn({ error: describeError(error), ...ids }, message);
   }
+}
+
+function kindOf({ order }: OperationRequest): ObservedKind {
+  if (order.kind === 'EXPORT') return 'export';
+  return order.dryRun ? 'dry_run' : 'import';
 }
 
 /** What happened, in a sentence, when it says nothing of the operation and may be over later; else null. */

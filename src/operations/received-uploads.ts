@@ -2,6 +2,7 @@ import { createHash, randomUUID } from 'node:crypto';
 import { createWriteStream } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { pipeline } from 'node:stream/promises';
+import { inPhase } from '../base/telemetry.ts';
 import type { KilolockDatabase } from '../database/connection.ts';
 import type { Caller } from '../history/states.ts';
 import { rowPathsOf } from '../restore/restore-request.ts';
@@ -103,7 +104,9 @@ export async function withLocalUpload<Result>(
 ): Promise<Result> {
   const path = services.scratch.path();
   try {
-    const received = await saveLocally(readUpload(services, database, key), path, signal);
+    const received = await inPhase('import.fetch', () =>
+      saveLocally(readUpload(services, database, key), path, signal),
+    );
     if (received !== sha256) {
       throw new RequestRefusedError(
         'ARCHIVE_DIGEST_MISMATCH',

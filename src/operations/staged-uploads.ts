@@ -2,6 +2,7 @@ import { createHash, randomUUID } from 'node:crypto';
 import { type FileHandle, open, rm } from 'node:fs/promises';
 import { MAX_LINK_SECONDS } from '../auth/link-keys.ts';
 import { plainFileName } from '../base/file-name.ts';
+import { noteUpload } from '../base/telemetry.ts';
 import { inTransaction, type KilolockDatabase } from '../database/connection.ts';
 import type { StateNamespace } from '../history/namespace.ts';
 import { may } from '../history/states.ts';
@@ -219,7 +220,7 @@ class PieceReceiver {
         throw error;
       },
     );
-    if (isKept) return;
+    if (isKept) return noteUpload('staged', piece.length);
     await store.uploads.remove(objectKey);
     throw await this.#refusal(startByte);
   }

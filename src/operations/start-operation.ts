@@ -1,4 +1,5 @@
 import { describeError } from '../base/error-log.ts';
+import { currentTraceparent, inPhase } from '../base/telemetry.ts';
 import { CommitUndecidedError } from '../database/commit.ts';
 import { type DatabaseSession, inTransaction } from '../database/connection.ts';
 import type { OperationKind } from '../database/types.ts';
@@ -75,7 +76,7 @@ export async function startOperation(
   options: OperationOptions,
 ): Promise<string> {
   let { id } = operation;
-  if (await recordWithinLimits(caller, operation, services)) {
+  if (await inPhase('admit', () => recordWithinLimits(caller, operation, services))) {
     await queue(services, caller, id);
   } else {
     const { kind, idempotency } = operation;
@@ -95,7 +96,7 @@ export async function startOperation(
 /** Queues an operation that is on record. What is not queued now will be by the sweep, and is not the caller's to mend. */
 async function queue({ queue, worker, logger }: ArchiveServices, caller: Caller, id: string): Promise<void> {
   try {
-    await queue.send([{ id, environment: selectorOf(caller) }]);
+    await queue.send([{ id, environment: selectorOf(caller), traceparent: currentTraceparent() }]);
     // Before anybody is told: whoever claims an operation passes over a record that is locked at this moment.
     await markQueued(caller.database.for('record'), [id]).finally(() => worker.nudge());
     await queue.announce();
@@ -115,6 +116,16 @@ const LOOKS_MS = [100, 200, 400, 800, 1_600, 2_000];
  * meanwhile, it has not.
  */
 export async function waitForEnd(
+  services: Pick<ArchiveServices, 'worker'>,
+  caller: Pick<Caller, 'database'>,
+  operationId: string,
+  milliseconds: number,
+): Promise<void> {
+  if (milliseconds === 0) return;
+  await inPhase('wait', () => lookForEnd(services, caller, operationId, milliseconds));
+}
+
+async function lookForEnd(
   { worker }: Pick<ArchiveServices, 'worker'>,
   { database }: Pick<Caller, 'database'>,
   operationId: string,

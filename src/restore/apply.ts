@@ -6,6 +6,7 @@ import { ArchiveError } from '../archive/errors.ts';
 import { ARCHIVE_FORMAT, versionMemberName } from '../archive/format.ts';
 import type { HistoryProgress } from '../archive/model.ts';
 import { readRawStates } from '../archive/raw-states.ts';
+import { beginPhase, inPhase } from '../base/telemetry.ts';
 import { Turns } from '../base/turns.ts';
 import { type DatabaseSession, inTransaction, type KilolockDatabase } from '../database/connection.ts';
 import { type CopyValue, copyIntoTable } from '../database/copy.ts';
@@ -95,9 +96,9 @@ export async function applyRestore(
   const restore = new Restore(plan, record, replacedDigest);
   try {
     const { signal } = plan.request;
-    const run = () => inTransaction(database, 'restore', (session) => restore.run(session), { signal });
+    const run = () => inPhase('import.apply', () => applyAndCommit(database, restore, signal));
     await (plan.archive.longestRawState > LARGE_DOCUMENT_BYTES
-      ? largeRestores.run(database, run, signal)
+      ? inPhase('import.turn', () => largeRestores.run(database, run, signal))
       : run());
   } catch (error) {
     if (isUniqueViolation(error, 'states_tenant_name_key')) {
@@ -114,6 +115,26 @@ export async function applyRestore(
       throw asRefusal(restore.refusalFor(error));
     }
     throw error;
+  }
+}
+
+async function applyAndCommit(
+  database: KilolockDatabase,
+  restore: Restore,
+  signal: AbortSignal,
+): Promise<void> {
+  let commit: ReturnType<typeof beginPhase> | undefined;
+  try {
+    const apply = async (session: DatabaseSession) => {
+      await restore.run(session);
+      commit = beginPhase('import.commit');
+    };
+    await inTransaction(database, 'restore', apply, { signal });
+  } catch (error) {
+    commit?.fail(error);
+    throw error;
+  } finally {
+    commit?.end();
   }
 }
 
@@ -178,13 +199,15 @@ class Restore {
     });
     await refuseOverQuota(session.db, placement.destination.namespace, managedInstances, this.#stateId);
     await compressWithLz4(session.db);
-    await this.#insertVersions(session);
-    await this.#insertTags(session);
-    await this.#insertResources(session);
-    await this.#insertOutputs(session);
-    await this.#insertEvents(session);
-    await this.#insertVersionMapping(session);
-    await this.#prove(session);
+    await inPhase('import.versions', () => this.#insertVersions(session));
+    await inPhase('import.resources', () => this.#insertResources(session));
+    await inPhase('import.other_rows', async () => {
+      await this.#insertTags(session);
+      await this.#insertOutputs(session);
+      await this.#insertEvents(session);
+      await this.#insertVersionMapping(session);
+    });
+    await inPhase('import.prove', () => this.#prove(session));
     await this.#insertImportEvent(session);
     await this.#record.beforeCommit(session);
   }

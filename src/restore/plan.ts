@@ -1,4 +1,5 @@
 import type { ArchivedState, HistoryProgress } from '../archive/model.ts';
+import { inPhase } from '../base/telemetry.ts';
 import type { KilolockDatabase } from '../database/connection.ts';
 import type { RestoreFindings } from '../inspection/inspection.ts';
 import type { Inspector } from '../inspection/inspector.ts';
@@ -35,8 +36,8 @@ export async function planRestore(
   onProgress: (progress: HistoryProgress) => void,
 ): Promise<RestorePlan> {
   const db = database.for('read');
-  const archive = await inspector
-    .inspectForRestore(
+  const archive = await inPhase('import.inspect', () =>
+    inspector.inspectForRestore(
       {
         path: request.archivePath,
         limits: request.limits,
@@ -46,10 +47,10 @@ export async function planRestore(
       },
       new DatabaseStorage(database, request.destination.namespace.tenantId),
       request.dryRun ? null : rowPathsOf(request),
-    )
-    .catch((error: unknown) => {
-      throw asRefusal(error);
-    });
+    ),
+  ).catch((error: unknown) => {
+    throw asRefusal(error);
+  });
   const { state, counts, managedInstances } = archive;
   const placement = await findPlace(db, request, state);
   const { destination, outcome, stateId, replaced } = placement;

@@ -11,6 +11,7 @@ import {
   usedDataDirectory,
 } from '../e2e/support/processes.ts';
 import { ALL_SCOPES, startTestService } from '../support/service.ts';
+import { startSpanCollector } from '../support/span-collector.ts';
 import { drive, type Outcomes } from './support/drive.ts';
 import { SecretWatch } from './support/secrets.ts';
 
@@ -24,6 +25,8 @@ const KEPT = [
 let directory = '';
 
 afterEach(async () => {
+  delete process.env.OTEL_EXPORTER_OTLP_ENDPOINT;
+  delete process.env.OTEL_EXPORTER_OTLP_HEADERS;
   await cleanUp();
   await rm(directory, { recursive: true, force: true });
 });
@@ -57,8 +60,17 @@ function expectEverythingTried(outcomes: Outcomes): void {
 describe('nothing secret leaves the service but where it is asked for by right', () => {
   test('from inside: no answer, header, log line, event or record holds a state value, token, link, password or path', async () => {
     directory = await mkdtemp(join(tmpdir(), 'leaks-'));
-    const service = await startTestService({ LOG_LEVEL: 'trace' });
     const watch = new SecretWatch();
+    const metricsToken = watch.plant('the token of the metrics');
+    const collector = await startSpanCollector();
+    // The SDK reads its own.
+    process.env.OTEL_EXPORTER_OTLP_ENDPOINT = collector.url;
+    process.env.OTEL_EXPORTER_OTLP_HEADERS = `authorization=${watch.plant('the credential of the collector')}`;
+    const service = await startTestService({
+      LOG_LEVEL: 'trace',
+      METRICS_TOKEN: metricsToken,
+      OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
+    });
     const { database, dataDirectory } = service;
     watch.add('the data directory', dataDirectory);
     const token = await service.token();
@@ -79,7 +91,20 @@ describe('nothing secret leaves the service but where it is asked for by right',
       const { rows } = await database.pool.query(`select to_jsonb(kept)::text as row from ${table} kept`);
       for (const { row } of rows) watch.note(`a row of ${table}`, row);
     }
+    const scraped = await fetch(`${service.url}/metrics`, {
+      headers: { authorization: `Bearer ${metricsToken}` },
+    });
+    const metrics = await scraped.text();
     await service.stop();
+    await collector.close();
+    const spans = Buffer.concat(collector.bodies).toString('latin1');
+    for (const [where, text] of Object.entries({ metrics, spans })) {
+      watch.note(`the ${where}`, text);
+      // Nor what is no secret, and not theirs to tell: whose states there are, and what they are called.
+      expect([where, text.match(/alice@test|secret\/|restored\/|ws_leak|env_leak/)]).toEqual([where, null]);
+    }
+    expect(metrics).toContain('state_archive_refusals_total{by="operation",code="ARCHIVE_CORRUPT"} 1');
+    expect(collector.spans.filter(({ name }) => name === 'import').length).toBeGreaterThanOrEqual(2);
     expect(service.log.filter((line) => line.includes('operation failed')).length).toBeGreaterThanOrEqual(2);
     expect(watch.leaks()).toEqual([]);
     expect(watch.seen().sort()).toEqual(['a link', 'a value of a state']);

@@ -1,5 +1,6 @@
 import { readFile, rm } from 'node:fs/promises';
 import { GraphQLError } from 'graphql';
+import { inPhase, noteRefusal, noteUpload } from '../../base/telemetry.ts';
 import { isConnectionLost } from '../../database/errors.ts';
 import { may } from '../../history/states.ts';
 import { spoolUpload, UploadTooLargeError } from '../../http/upload.ts';
@@ -209,6 +210,7 @@ async function refusable<Value>(
   const note = (code: UserErrorCode | 'FORBIDDEN') => {
     const { logger, requestId, principal } = context;
     logger.info({ requestId, subject: principal?.subject, mutation, code }, 'refused');
+    noteRefusal('mutation', code);
   };
   try {
     return { value: await work() };
@@ -278,9 +280,12 @@ async function receive(
 ) {
   const path = services.scratch.path();
   const subject = principal?.subject ?? '';
-  const file = await services.uploads.receive(subject, () =>
-    spoolUpload(upload, path, { maxBytes: maxInlineUploadBytes, signal }),
+  const file = await inPhase('receive', () =>
+    services.uploads.receive(subject, () =>
+      spoolUpload(upload, path, { maxBytes: maxInlineUploadBytes, signal }),
+    ),
   );
+  noteUpload('inline', Number(file.sizeBytes));
   return { path, ...file };
 }
 

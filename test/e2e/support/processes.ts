@@ -201,6 +201,7 @@ export async function ask<Data>(
   query: string,
   variables: Readonly<Record<string, unknown>> = {},
   file?: Blob,
+  headers: Readonly<Record<string, string>> = {},
 ): Promise<Data> {
   const form = multipartForm(query, variables, file && { bytes: file, name: 'in.klstate' });
   const response = await fetch(`${url}/graphql`, {
@@ -209,6 +210,7 @@ export async function ask<Data>(
       authorization: `Bearer ${token}`,
       'apollo-require-preflight': 'true',
       ...(file === undefined && { 'content-type': 'application/json' }),
+      ...headers,
     },
     body: file === undefined ? JSON.stringify({ query, variables }) : form,
   });

@@ -1,9 +1,9 @@
 import { describe, expect, test } from '@jest/globals';
-import { createGatewayProof } from '../../src/auth/gateway-secret.ts';
+import { createSecretProof } from '../../src/base/shown-secret.ts';
 
-describe('the gateway’s secret', () => {
-  test('proves that a request came through the gateway, and nothing else does', () => {
-    const isProof = createGatewayProof(['correct horse']);
+describe('a secret that is shown', () => {
+  test('proves who shows it, and nothing else does', () => {
+    const isProof = createSecretProof(['correct horse']);
     expect(isProof('correct horse')).toBe(true);
     for (const given of [
       undefined,
@@ -20,7 +20,7 @@ describe('the gateway’s secret', () => {
   });
 
   test('may be several while one is replaced, each good by itself and not together', () => {
-    const isProof = createGatewayProof(['old', 'new']);
+    const isProof = createSecretProof(['old', 'new']);
     expect(['old', 'new', '', ',', 'old, new', 'old, new,'].map(isProof)).toEqual([
       ...[true, true],
       ...[false, false, false, false],
@@ -28,6 +28,6 @@ describe('the gateway’s secret', () => {
   });
 
   test('that is not set is proven by nothing', () => {
-    expect([undefined, '', 'null'].map(createGatewayProof([]))).toEqual([false, false, false]);
+    expect([undefined, '', 'null'].map(createSecretProof([]))).toEqual([false, false, false]);
   });
 });

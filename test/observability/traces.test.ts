@@ -1,0 +1,110 @@
+import { afterEach, expect, test } from '@jest/globals';
+import pino from 'pino';
+import { observeOperation, observeRequest } from '../../src/base/telemetry.ts';
+import { startTraces } from '../../src/observability/traces.ts';
+import { GATEWAY_SECRET, startTestServer } from '../http/support/test-server.ts';
+import { type CollectedSpan, type SpanCollector, startSpanCollector } from '../support/span-collector.ts';
+
+const ENDPOINT = 'OTEL_EXPORTER_OTLP_ENDPOINT';
+
+let collector: SpanCollector;
+afterEach(async () => {
+  delete process.env[ENDPOINT];
+  await collector.close();
+});
+
+/** The spans of what `work` does. */
+async function spansOf(work: () => Promise<void>): Promise<readonly CollectedSpan[]> {
+  collector = await startSpanCollector();
+  process.env[ENDPOINT] = collector.url;
+  const stop = startTraces({ name: 'test', version: '0' }, pino({ level: 'silent' }));
+  try {
+    await work();
+  } finally {
+    await stop();
+  }
+  return collector.spans;
+}
+
+const TRACE = 'd'.repeat(32);
+const TOLD = {
+  traceparent: `00-${TRACE}-${'e'.repeat(16)}-01`,
+  tracestate: 'vendor=planted',
+  baggage: 'who=planted',
+};
+
+async function ask(url: string, headers: Readonly<Record<string, string>>): Promise<void> {
+  const response = await fetch(`${url}/graphql`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', ...headers },
+    body: '{"query":"query Named { hello }"}',
+  });
+  await response.text();
+}
+
+test.each([
+  ['the gateway’s, where it proves itself', true, { 'x-gateway-secret': GATEWAY_SECRET }, true],
+  ['a stranger’s, where the gateway would have proven itself', true, {}, false],
+  ['anybody’s, where nobody has to', false, {}, true],
+])('a trace is gone on with or linked to: %s', async (_whose, gatewayProofRequired, proof, goesOn) => {
+  const spans = await spansOf(async () => {
+    const { url, stop } = await startTestServer({ gatewayProofRequired });
+    await ask(url, { ...TOLD, ...proof });
+    await stop();
+  });
+  expect(spans.map(({ name, attributes }) => [name, attributes['graphql.operation.name']])).toEqual([
+    ['POST /graphql', 'Named'],
+  ]);
+  const [{ traceId, links } = { traceId: '', links: [] }] = spans;
+  expect([traceId === TRACE, links]).toEqual(goesOn ? [true, []] : [false, [TRACE]]);
+  // What else the sender says goes nowhere.
+  expect(collector.bodies.map(String).join()).not.toContain('planted');
+});
+
+test('what machines ask for by the clock, and what is nowhere, has no spans', async () => {
+  const spans = await spansOf(async () => {
+    const { url, stop } = await startTestServer();
+    for (const path of ['/livez', '/readyz', '/nowhere']) await fetch(url + path, { headers: TOLD });
+    await stop();
+  });
+  expect(spans).toEqual([]);
+});
+
+test('a traceparent that is none begins a trace of its own', async () => {
+  const spans = await spansOf(async () => {
+    for (const traceparent of [
+      '',
+      'nonsense',
+      `00-${'0'.repeat(32)}-${'0'.repeat(16)}-01`,
+      'x'.repeat(5000),
+    ]) {
+      const request = { method: 'POST', route: '/graphql', requestId: 'one', traceparent };
+      observeRequest({ ...request, isTrusted: true, isTraced: true }).end({
+        status: 200,
+        operationName: undefined,
+      });
+    }
+  });
+  expect(spans.map(({ parentSpanId, links }) => [parentSpanId, links])).toEqual(Array(4).fill(['', []]));
+});
+
+test('a failure tells its kind, and not what it says', async () => {
+  class PlantedError extends Error {
+    override readonly name = 'PlantedError';
+  }
+  const operation = { id: 'one', kind: 'export', attempt: 2, requestId: 'two', waitedSeconds: null } as const;
+  const { inPhase } = await import('../../src/base/telemetry.ts');
+  const spans = await spansOf(async () => {
+    await observeOperation(operation, undefined, async () => {
+      await inPhase('export.write', () => Promise.reject(new PlantedError('planted'))).catch(() => {});
+      return 'handed back';
+    });
+  });
+  expect(spans.map(({ name, isError, attributes }) => [name, isError, attributes['error.type']])).toEqual([
+    ['export.write', true, 'PlantedError'],
+    ['export', false, undefined],
+  ]);
+  expect(spans[1]?.attributes['state_archive.operation.outcome']).toBe('handed_back');
+  expect(collector.bodies.map(String).join()).not.toContain('"planted"');
+  expect(collector.bodies.map(String).join()).not.toContain(' at ');
+});
