@@ -88,7 +88,7 @@ async function measured(
   const seconds = (performance.now() - began) / 1000;
   const said = /\{"bytes":.*\}$/.exec(stderr)?.[0];
   // Of `diff`, 1 says that there is a difference.
-  if (said === undefined || code > 1)
+  if (said === undefined || code > (args[1] === 'diff' ? 1 : 0))
     return [
       `failed: ${stderr.split('\n').find((line) => line.startsWith('kl: '))}`,
       '',
