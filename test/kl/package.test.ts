@@ -74,7 +74,7 @@ test('kl completes commands, options and choices', async () => {
   const complete = async (...words: string[]) =>
     (await call(KL, '__complete', ...words)).stdout.split('\n').slice(0, -1);
   expect(await complete('ar')).toEqual(['archive']);
-  expect(await complete('archive', '')).toEqual(['inspect', 'verify', 'extract', 'diff', 'build']);
+  expect(await complete('archive', '')).toEqual(['inspect', 'verify', 'extract', 'diff', 'redact', 'build']);
   expect(await complete('archive', 'extract', 'x', '--sal')).toEqual(['--salvage']);
   expect(await complete('status', '--format', '')).toEqual(['table', 'json']);
   // Where a file stands, the shell offers files.
