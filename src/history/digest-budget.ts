@@ -18,7 +18,7 @@ const digests = new Turns<KilolockDatabase>();
 /** Digests of a history are missing that the request may not have made any more, or that nobody waits for. */
 export class DigestsMissingError extends CallerError {
   override readonly name = 'DigestsMissingError';
-  override readonly code = 'QUERY_TOO_LARGE';
+  override readonly code = 'DIGESTS_INCOMPLETE';
 
   constructor() {
     super(

@@ -89,6 +89,7 @@ export const SERVICE_ENDINGS: Readonly<Record<string, Ending>> = {
     'STATE_LOCKED',
     'TOO_MANY_OPERATIONS',
     'OPERATION_INTERRUPTED',
+    'DIGESTS_INCOMPLETE',
     'UPLOAD_INTERRUPTED',
     'UNAVAILABLE',
     'REQUEST_TIMEOUT',

@@ -3,17 +3,30 @@ import { KlError } from './endings.ts';
 import type { Service } from './service.ts';
 
 /**
- * What an export of a state taken now would hold.
+ * What an export of a state taken now would hold. A long history that nobody has asked for takes several requests: each digests a
+ * part of it.
  *
  * @throws KlError STATE_NOT_FOUND, STATE_EMPTY.
  */
 export async function historyOf(service: Service, name: string): Promise<ManifestAnswer> {
-  const { stateArchive } = await service.ask<{
-    stateArchive: { readonly manifest: ManifestAnswer | null } | null;
-  }>(DOCUMENTS.history, { name });
+  const { stateArchive } = await digested(() =>
+    service.ask<{ stateArchive: { readonly manifest: ManifestAnswer | null } | null }>(DOCUMENTS.history, {
+      name,
+    }),
+  );
   if (stateArchive === null) throw notFound(name);
   if (stateArchive.manifest === null) throw new KlError('STATE_EMPTY', `${name} has no version yet.`);
   return stateArchive.manifest;
+}
+
+async function digested<Answer>(ask: () => Promise<Answer>): Promise<Answer> {
+  for (;;) {
+    try {
+      return await ask();
+    } catch (error) {
+      if (!(error instanceof KlError && error.code === 'DIGESTS_INCOMPLETE')) throw error;
+    }
+  }
 }
 
 /** A state; null when there is none that the credential may see. */

@@ -6,7 +6,7 @@ import { HTTP_ERROR_CODES } from '../../src/http/http-error.ts';
 import { PUBLIC_ERROR_CODES } from '../../src/http/masking.ts';
 
 /** Of errors that are told to callers wherever they are thrown. */
-const CALLER_ERRORS = ['HISTORY_INCONSISTENT', 'STATE_AMBIGUOUS', 'UNAVAILABLE'];
+const CALLER_ERRORS = ['DIGESTS_INCOMPLETE', 'HISTORY_INCONSISTENT', 'STATE_AMBIGUOUS', 'UNAVAILABLE'];
 
 const schema = createSchema({ gatewayProofRequired: false });
 

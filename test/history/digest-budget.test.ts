@@ -107,9 +107,9 @@ describe('the digests that one request may have made', () => {
     expect(await preview([id], new DigestBudget())).toEqual([6]);
   });
 
-  test('that are missing are told of as a request that asks for too much', () => {
+  test('that are missing are told of by a code that says to ask again', () => {
     const error = new DigestsMissingError();
     expect(error).toBeInstanceOf(CallerError);
-    expect(error.code).toBe('QUERY_TOO_LARGE');
+    expect(error.code).toBe('DIGESTS_INCOMPLETE');
   });
 });

@@ -28,7 +28,13 @@ describe('docs/errors.md, the schema and the exit codes of kl are in step:', () 
     const codes = (schema.getType('StateArchiveErrorCode') as GraphQLEnumType)
       .getValues()
       .map(({ name }) => name);
-    const callerErrors = ['HISTORY_INCONSISTENT', 'STATE_AMBIGUOUS', 'UNAVAILABLE', 'INTERNAL'];
+    const callerErrors = [
+      'DIGESTS_INCOMPLETE',
+      'HISTORY_INCONSISTENT',
+      'STATE_AMBIGUOUS',
+      'UNAVAILABLE',
+      'INTERNAL',
+    ];
     const all = new Set([...codes, ...PUBLIC_ERROR_CODES, ...HTTP_ERROR_CODES, ...callerErrors]);
     expect(Object.keys(SERVICE_ENDINGS).sort()).toEqual([...all].sort());
   });

@@ -1,7 +1,11 @@
 import { execFile } from 'node:child_process';
+import { once } from 'node:events';
 import { copyFile, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { promisify } from 'node:util';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { sql } from 'kysely';
@@ -68,6 +72,34 @@ describe('kl export state', () => {
     expect(stdout).toContain(historyDigest);
     expect((await stat(path)).mode & 0o777).toBe(0o600);
     expect(await readdir(directory)).toEqual(['n.klstate']);
+  });
+
+  test('asks again for a history that is digested a part at a time', async () => {
+    let unfinished = 2;
+    const server = createServer(async (request, response) => {
+      const document = await text(request);
+      response.setHeader('content-type', 'application/json');
+      if (document.includes('manifest') && unfinished > 0) {
+        unfinished -= 1;
+        const errors = [{ message: 'Ask again.', extensions: { code: 'DIGESTS_INCOMPLETE' } }];
+        response.end(JSON.stringify({ data: { stateArchive: { manifest: null } }, errors }));
+        return;
+      }
+      const { authorization = '' } = request.headers;
+      const headers = { authorization, 'content-type': 'application/json' };
+      const answer = await fetch(`${service.url}/graphql`, { method: 'POST', headers, body: document });
+      response.end(await answer.text());
+    });
+    await once(server.listen(0, '127.0.0.1'), 'listening');
+    const { port } = server.address() as AddressInfo;
+    try {
+      const there = { ...env, KL_ENDPOINT: `http://127.0.0.1:${port}/graphql` };
+      const args = ['export', 'state', 'demo/network', '--if-changed', sampleDigest];
+      const { exitCode, stdout } = await kl(args, { env: there, cwd: directory });
+      expect([exitCode, stdout, unfinished]).toEqual([0, 'unchanged\n', 0]);
+    } finally {
+      server.close();
+    }
   });
 
   test('does nothing while the history is the one it is told, and replaces no file unless forced to', async () => {

@@ -4,6 +4,7 @@ import { DEFAULT_ARCHIVE_LIMITS } from '../../src/archive/format.ts';
 import type { Caller } from '../../src/history/states.ts';
 import type { ImportRequest } from '../../src/operations/import-state-archive.ts';
 import { temporaryDirectory } from '../archive/support/temporary-directory.ts';
+import { until } from '../http/support/requests.ts';
 import {
   archivePath,
   type Backend,
@@ -68,6 +69,8 @@ describe('a name that is taken is refused with STATE_ALREADY_EXISTS', () => {
   test('by an import before: not one row more in any table, and the first stays as it was', async () => {
     const first = await runImport(backend, caller, archive);
     const rows = await readStateRows(backend.database, stateIdOf(first));
+    // What the file came in as goes when the operation is over already.
+    await until(async () => (await countRows(backend.database))['state_archive.upload'] === 0);
     const before = await countRows(backend.database);
     const refusal = await refused(archive, { allowSharedLineage: true });
     expect(refusal).toMatchObject({ code: 'STATE_ALREADY_EXISTS', path: ['input', 'name'] });
