@@ -79,8 +79,8 @@ test('a restore that fails at any of its statements leaves no row and no lock, a
   const copied = statements.flatMap((statement) => /^COPY ("\S+)/.exec(statement)?.[1] ?? []);
   expect(copied).toEqual([
     '"public"."state_versions"',
-    '"public"."state_version_tags"',
     '"public"."resources"',
+    '"public"."state_version_tags"',
     '"public"."outputs"',
     '"public"."events"',
     '"state_archive"."version_mapping"',
