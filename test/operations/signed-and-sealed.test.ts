@@ -15,6 +15,7 @@ import {
   archivePath,
   type Backend,
   createCaller,
+  nothingUnderWay,
   openBackend,
   refusalOf,
   runExport,
@@ -124,6 +125,7 @@ test('the procedure of docs/operations.md replaces a key, and archives of both k
 test('an import where signatures are required refuses what is not signed, before anything is written', async () => {
   const plain = await exported();
   restart(variablesAfter(`${made()}\n${trusted()}`));
+  await nothingUnderWay(backend);
   const before = await storedFiles(backend);
   for (const dryRun of [true, false]) {
     expect(await refusalOf(imported(plain, { dryRun }))).toMatchObject({
@@ -132,6 +134,7 @@ test('an import where signatures are required refuses what is not signed, before
       path: ['input', 'file'],
     });
   }
+  await nothingUnderWay(backend);
   expect(await storedFiles(backend)).toEqual(before);
 });
 
@@ -187,7 +190,7 @@ describe('an export that is sealed', () => {
     expect(rows).toEqual([
       { recipients: await identityToRecipient(mine), digest: operation.archive?.sha256 },
     ]);
-    expect((await storedFiles(backend)).underWay).toEqual([]);
+    await nothingUnderWay(backend);
   });
 
   test('is for the recipients of the service and those it was asked for with, and signed inside', async () => {
@@ -213,12 +216,14 @@ describe('an export that is sealed', () => {
   test('is not imported by the service, which has no key, and says what to do', async () => {
     const recipients = [await identityToRecipient(theirs)];
     const file = archivePath(backend, await runExport(backend, owner, 'prod/network', { recipients }));
+    await nothingUnderWay(backend);
     const before = await storedFiles(backend);
     expect(await refusalOf(imported(file))).toMatchObject({
       code: 'ARCHIVE_ENCRYPTED',
       message: expect.stringContaining('age --decrypt'),
       path: ['input', 'file'],
     });
+    await nothingUnderWay(backend);
     expect(await storedFiles(backend)).toEqual(before);
     await openedWith(file, theirs);
     await expect(imported(path('opened.klstate'))).resolves.toMatchObject({ status: 'SUCCEEDED' });

@@ -10,6 +10,7 @@ import {
   type Backend,
   createCaller,
   createEnvironment,
+  nothingUnderWay,
   openBackend,
   refusalOf,
   runExport,
@@ -48,9 +49,11 @@ const inDirectory = temporaryDirectory();
 /** The refusal of an import, once it is certain that it left nothing in Kilolock's tables and no file. */
 async function refused(path: string, input: Partial<ImportRequest> = {}, by: Caller = caller) {
   const before = await countRows(backend.database, ['public']);
+  await nothingUnderWay(backend);
   const files = await storedFiles(backend);
   const refusal = await refusalOf(runImport(backend, by, path, input));
   expect(await countRows(backend.database, ['public'])).toEqual(before);
+  await nothingUnderWay(backend);
   expect(await storedFiles(backend)).toEqual(files);
   return refusal;
 }
