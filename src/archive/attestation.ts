@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { clip } from '../base/clip.ts';
+import { trimEnd } from '../base/text.ts';
 import { ArchiveError, type ArchiveErrorCode, quoted } from './errors.ts';
 import { type ArchiveLimits, MEMBER } from './format.ts';
 import {
@@ -144,8 +145,8 @@ function signedBytes(payload: Uint8Array): Uint8Array {
 /** Bytes written in either alphabet of base64; null where a character or a bit is not as it would be written. */
 function decodedBase64(text: string): Buffer | null {
   const bytes = Buffer.from(text, 'base64');
-  const bare = text.replace(/=+$/, '');
-  const alphabets = [bytes.toString('base64').replace(/=+$/, ''), bytes.toString('base64url')];
+  const bare = trimEnd(text, '=');
+  const alphabets = [trimEnd(bytes.toString('base64'), '='), bytes.toString('base64url')];
   return alphabets.includes(bare) ? bytes : null;
 }
 

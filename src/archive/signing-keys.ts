@@ -31,7 +31,7 @@ export const TRUST_NOBODY: SignatureTrust = { keys: [], isRequired: false };
 /** Each is tried with each signature of an archive. */
 const MAX_VERIFICATION_KEYS = 32;
 
-const PEM_BLOCK = /-----BEGIN ([A-Z0-9 ]+)-----[A-Za-z0-9+/=\s]+-----END \1-----/g;
+const PEM_BEGIN = '-----BEGIN ';
 
 /**
  * Reads the key that archives are signed with: PKCS#8 in PEM, where `\n` may stand for the ends of lines.
@@ -72,11 +72,17 @@ export function isSignedBy({ spki }: VerificationKey, bytes: Uint8Array, signatu
   return verify(null, bytes, key, signature);
 }
 
-/** The blocks of a text in PEM; none when there is anything else in it. */
+/** The blocks of a text in PEM (RFC 7468); none when there is anything else in it. */
 function pemBlocks(text: string): { readonly label: string; readonly pem: string }[] {
-  const lines = text.replaceAll('\\n', '\n');
-  const blocks = [...lines.matchAll(PEM_BLOCK)].map(([pem, label = '']) => ({ label, pem }));
-  return lines.replaceAll(PEM_BLOCK, '').trim() === '' ? blocks : [];
+  const [before = '', ...parts] = text.replaceAll('\\n', '\n').split(PEM_BEGIN);
+  const blocks = parts.map((part) => {
+    const label = /^[A-Z0-9 ]+(?=-----)/.exec(part)?.[0] ?? '';
+    const [begin, end] = [`${label}-----`, `-----END ${label}-----`];
+    const block = part.trimEnd();
+    const isWhole = block.endsWith(end) && /^[A-Za-z0-9+/=\s]+$/.test(block.slice(begin.length, -end.length));
+    return isWhole ? { label, pem: `${PEM_BEGIN}${block}` } : null;
+  });
+  return before.trim() === '' && blocks.every((block) => block !== null) ? blocks : [];
 }
 
 function keyOf(read: () => KeyObject): KeyObject | null {

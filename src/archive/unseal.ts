@@ -8,8 +8,8 @@ const MAX_HEADER_BYTES = 128 * 1024;
 const NONCE_BYTES = 16;
 /** The library works at as much in one go. */
 const PIECE_BYTES = 64 * 1024;
-/** The last line of a header. */
-const LAST_LINE = /(?:^|\n)---[^\n]*\n/;
+/** How the last line of a header begins. */
+const LAST_LINE = '\n---';
 
 /** How an armoured file begins. */
 const ARMOUR = '-----BEGIN ';
@@ -197,9 +197,10 @@ class WatchedSource {
   #look(piece: Uint8Array): void {
     this.#header += Buffer.from(piece).toString('latin1');
     this.isArmoured = this.#header.startsWith(ARMOUR);
-    const last = LAST_LINE.exec(this.#header);
-    if (last === null) return;
-    this.headerBytes = last.index + last[0].length;
+    const last = this.#header.indexOf(LAST_LINE);
+    const end = last < 0 ? last : this.#header.indexOf('\n', last + 1);
+    if (end < 0) return;
+    this.headerBytes = end + 1;
     this.#header = '';
   }
 

@@ -253,6 +253,12 @@ export interface ResourcesTable {
   schema_version: WithDefault<number>;
 }
 
+export interface HousekeepingTable {
+  task: string;
+  begun_at: TimestampColumn;
+  position: WithDefault<string>;
+}
+
 export type OperationKind = 'EXPORT' | 'IMPORT';
 
 export type OperationStatus = 'PENDING' | 'RUNNING' | 'SUCCEEDED' | 'FAILED' | 'CANCELLED' | 'EXPIRED';
@@ -281,12 +287,7 @@ export interface OperationTable {
   created_at: WithDefault<TimestampColumn>;
   started_at: Nullable<TimestampColumn>;
   finished_at: Nullable<TimestampColumn>;
-  /** Infinity for an archive that is held. */
   expires_at: Nullable<TimestampColumn>;
-  /** Until when the archive is kept at the least; null: for as long as any. */
-  retain_until: Nullable<TimestampColumn>;
-  /** The import that the export is a part of, of the history which that one replaces. */
-  part_of: Nullable<string>;
   /** Until when the process of an earlier release that runs it may be believed alive; null for all others. */
   lease_until: Nullable<TimestampColumn>;
   archive_sha256: Nullable<BytesColumn>;
@@ -310,6 +311,8 @@ export interface OperationTable {
   heartbeat_at: Nullable<TimestampColumn>;
   /** What is to be done and with whose rights; null where nobody else could do it. */
   request: Nullable<JsonTextColumn>;
+  retain_until: Nullable<TimestampColumn>;
+  part_of: Nullable<string>;
 }
 
 /** The version that a caller's idempotency key stands for. */
@@ -346,14 +349,6 @@ export interface UploadPieceTable {
   start_byte: BigIntColumn;
   byte_length: BigIntColumn;
   object_key: string;
-}
-
-/** Whose turn it is to look through the store. */
-export interface HousekeepingTable {
-  task: string;
-  begun_at: TimestampColumn;
-  /** The key behind which the next turn begins. */
-  position: WithDefault<string>;
 }
 
 /** SHA-256 and length of the UTF-8 of `raw_state::text`, facts that never change. */
@@ -495,8 +490,8 @@ export interface Database {
   refresh_runs: RefreshRunsTable;
   resource_reservations: ResourceReservationsTable;
   resources: ResourcesTable;
-  'state_archive.operation': OperationTable;
   'state_archive.housekeeping': HousekeepingTable;
+  'state_archive.operation': OperationTable;
   'state_archive.snapshot_import': SnapshotImportTable;
   'state_archive.upload': UploadTable;
   'state_archive.upload_piece': UploadPieceTable;

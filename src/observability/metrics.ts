@@ -78,6 +78,8 @@ export function startMetrics(service: ObservedService, sources: MetricSources): 
       return scraping;
     },
     async close() {
+      // It waits for no more than the database may take.
+      await scraping?.catch(() => {});
       loop.disable();
       metrics.disable();
       useCurrentMeterProvider();

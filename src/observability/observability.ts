@@ -76,7 +76,10 @@ async function openMetrics(
   const { serveMetrics } = await import('./metrics-server.ts');
   const { scrape, close } = startMetrics(service, sources);
   const isShown = createSecretProof(tokens);
-  const mayAsk = (authorization = '') => isShown(/^Bearer +(.+)$/i.exec(authorization)?.[1]);
+  const mayAsk = (authorization = '') => {
+    const scheme = /^Bearer +/i.exec(authorization)?.[0];
+    return isShown(scheme && authorization.slice(scheme.length));
+  };
   if (port === null) return { metricsUrl: null, metricsRoute: { mediaType, mayAsk, scrape }, close };
   const server = await serveMetrics(
     { host, port },

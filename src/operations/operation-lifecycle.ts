@@ -27,6 +27,8 @@ const REQUEUE_SECONDS = 300;
 
 /** The database's clock, which does not stand still within a transaction. */
 export const now = sql<string>`clock_timestamp()`;
+/** The same moment wherever a statement says it. */
+const finishedAt = sql<string>`statement_timestamp()`;
 /** Operations that are waiting or worked on; those that an earlier release began, and gave up, are not. */
 export const isAtWork = sql<boolean>`(operation.status in ('PENDING', 'RUNNING')
   and (operation.lease_until is null or operation.lease_until >= ${now}))`;
@@ -235,7 +237,7 @@ export async function markSucceeded(db: Kysely<Database>, attempt: Attempt, succ
     .updateTable('state_archive.operation')
     .set({
       status: 'SUCCEEDED',
-      finished_at: now,
+      finished_at: finishedAt,
       state_id: success.stateId,
       versions_done: String(success.versions),
       versions_total: String(success.versions),
@@ -248,7 +250,7 @@ export async function markSucceeded(db: Kysely<Database>, attempt: Attempt, succ
       archive_object_key: archive.objectKey,
       report: report === null ? null : writeReport(report),
       replaced_operation_id: success.replacedOperationId,
-      expires_at: kept && expiryOf(kept, now, sql`${kept.retainUntil}::timestamptz`),
+      expires_at: kept && expiryOf(kept, finishedAt, sql`${kept.retainUntil}::timestamptz`),
       retain_until: kept?.retainUntil ?? null,
     })
     .where('id', '=', attempt.id)

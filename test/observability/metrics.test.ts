@@ -172,8 +172,10 @@ test('a database that is frozen is asked once, and nobody who collects waits for
   const metrics = startMetrics({ name: 'test', version: '0' }, { pools: () => [], queueDepth: never });
   try {
     expect(seriesValue(await metrics.scrape(), 'state_archive_queue_known')).toBe(0);
-    void metrics.scrape();
+    const again = metrics.scrape();
     expect(asked).toBe(1);
+    await metrics.close();
+    expect(seriesValue(await again, 'state_archive_queue_known')).toBe(0);
   } finally {
     await metrics.close();
   }
