@@ -1,4 +1,4 @@
-import { createServer } from 'node:net';
+import { freePort } from '../support/free-port.ts';
 import { type Answer, send } from './http.ts';
 import type { Processes, Running } from './processes.ts';
 
@@ -111,6 +111,7 @@ async function startServer(
   addressVariable: string,
   defaults: Readonly<Record<string, string>>,
 ): Promise<{ url: string; running: Running }> {
+  // Kilolock's servers do not tell which port they took: they have to be given one.
   const address = `127.0.0.1:${await freePort()}`;
   const url = `http://${address}`;
   const running = await processes.serve(
@@ -133,13 +134,4 @@ async function startServer(
       ),
   );
   return { url, running };
-}
-
-/** Kilolock's servers do not tell which port they took: they have to be given one. */
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as { port: number };
-  await new Promise((resolve) => server.close(resolve));
-  return port;
 }

@@ -1,15 +1,13 @@
 import { randomBytes } from 'node:crypto';
-import { once } from 'node:events';
 import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import type { IncomingMessage } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { verifyArchive } from '../../src/archive/reader.ts';
 import { cleanUp, startMain, temporaryDirectory } from '../e2e/support/processes.ts';
 import { createTestDatabase } from '../support/database.ts';
+import { freePort } from '../support/free-port.ts';
 import { multipartForm } from '../support/multipart-form.ts';
 import { startTestService, type TestService } from '../support/service.ts';
 import { klAtTerminal, startKl } from './support/kl.ts';
@@ -345,12 +343,3 @@ test('a service that is restarted in the middle of a download is waited for', as
     await drop();
   }
 });
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
-}
