@@ -236,11 +236,8 @@ function logRequest(request: FastifyRequest, reply: FastifyReply): void {
 
 function answerError(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const refusal = asRefusal(error);
-  if (error instanceof DatabaseUnavailableError)
-    request.scope.logger.warn({ error: describeError(error) }, 'the database is unavailable');
-  if (error instanceof StoreUnavailableError)
-    request.scope.logger.warn({ error: describeError(error) }, 'the archive store is unavailable');
-  if (isDiskFull(error)) request.scope.logger.warn({ error: describeError(error) }, 'the disk is full');
+  const outage = outageOf(error);
+  if (outage !== null) request.scope.logger.warn({ error: describeError(error) }, outage.what);
   if (refusal === null) request.scope.logger.error({ error: describeError(error) }, 'request failed');
   const answer = refusal ?? new HttpError(500, 'INTERNAL', INTERNAL_ERROR_MESSAGE);
   noteRefusal('http', answer.code);
@@ -253,14 +250,23 @@ function answerError(error: unknown, request: FastifyRequest, reply: FastifyRepl
     .send(body(answer, request.id));
 }
 
+/** What is out of order at this moment, and after how many seconds the same may be asked again; null for everything else. */
+function outageOf(error: unknown) {
+  if (error instanceof DatabaseUnavailableError)
+    return { what: 'the database is unavailable', message: error.message, retryAfter: '5' };
+  if (error instanceof StoreUnavailableError)
+    return { what: 'the archive store is unavailable', message: error.message, retryAfter: '5' };
+  if (isDiskFull(error)) return { what: 'the disk is full', message: DISK_FULL, retryAfter: '60' };
+  return null;
+}
+
 /** What the caller did wrong, or can ask again later, when that is what happened. */
 function asRefusal(error: unknown): HttpError | null {
   if (error instanceof HttpError) return error;
-  if (error instanceof DatabaseUnavailableError)
-    return new HttpError(503, 'UNAVAILABLE', error.message, { 'retry-after': '5' });
-  if (error instanceof StoreUnavailableError)
-    return new HttpError(503, 'UNAVAILABLE', error.message, { 'retry-after': '5' });
-  if (isDiskFull(error)) return new HttpError(503, 'UNAVAILABLE', DISK_FULL, { 'retry-after': '60' });
+  const outage = outageOf(error);
+  if (outage !== null) {
+    return new HttpError(503, 'UNAVAILABLE', outage.message, { 'retry-after': outage.retryAfter });
+  }
   if (!(error instanceof Error) || !('code' in error)) return null;
   // Apollo's adapter makes a URL with the Host header.
   if (error.code === 'ERR_INVALID_URL')
