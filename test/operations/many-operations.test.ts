@@ -1,14 +1,8 @@
-import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { KilolockDatabase } from '../../src/database/connection.ts';
 import type { Caller } from '../../src/history/states.ts';
 import { refuseWithoutRoom, takeRoom } from '../../src/operations/archive-quota.ts';
-import {
-  countAtWork,
-  countKept,
-  findByIdempotencyKey,
-  insertOperation,
-} from '../../src/operations/operation-admission.ts';
+import { countAtWork, countKept, findByIdempotencyKey } from '../../src/operations/operation-admission.ts';
 import {
   beat,
   claimOperation,
@@ -28,7 +22,7 @@ import {
   searchOperations,
 } from '../../src/operations/operation-records.ts';
 import { effortsOf } from '../support/explain.ts';
-import { type Backend, createCaller, openBackend, withPrincipal } from './support/backend.ts';
+import { type Backend, createCaller, openBackend, recordExport, withPrincipal } from './support/backend.ts';
 import { recordEnded } from './support/many-operations.ts';
 
 /** So many operations have ended in a tenant, so many of them in each environment. */
@@ -60,22 +54,6 @@ beforeAll(async () => {
   stateId = rows[0]?.id ?? '';
 });
 afterAll(() => backend.close());
-
-async function recordExport(): Promise<string> {
-  const id = randomUUID();
-  await insertOperation(backend.database.for('record'), caller, {
-    id,
-    kind: 'EXPORT',
-    label: `app-${id}`,
-    stateName: `${caller.namespace.namePrefix}app-${id}`,
-    stateId: null,
-    archiveSha256: null,
-    requestId: 'request-1',
-    idempotency: null,
-    order: { kind: 'EXPORT' },
-  });
-  return id;
-}
 
 const progress = { versionsDone: 3n, versionsTotal: 10n, bytesDone: 5n, bytesTotal: null };
 const page = { after: null, limit: 20 };
@@ -129,7 +107,7 @@ test.each<[what: string, work: (database: KilolockDatabase, id: string) => Promi
       ),
   ],
 ])('an operation is %s without a look at those that have ended', async (_what, work) => {
-  const id = await recordExport();
+  const id = await recordExport(backend, caller, 'recorded');
   const efforts = await effortsOf(backend.database, (database) => work(database, id));
   expect(efforts.length).toBeGreaterThan(0);
   for (const effort of efforts) {

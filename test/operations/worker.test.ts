@@ -3,7 +3,6 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/g
 import pino from 'pino';
 import type { Caller } from '../../src/history/states.ts';
 import { cancelOperation } from '../../src/operations/cancel-operation.ts';
-import { insertOperation } from '../../src/operations/operation-admission.ts';
 import {
   AttemptLostError,
   beat,
@@ -27,6 +26,7 @@ import {
   nothingUnderWay,
   openBackend,
   operationOf,
+  recordExport,
   runExport,
   runImport,
   storedFiles,
@@ -68,23 +68,6 @@ const fallSilent = (id: string) =>
 const rowOf = async (id: string) =>
   (await query('select status, attempt, worker from state_archive.operation where id = $1', [id]))[0];
 
-/** Records an export that nobody queues. */
-async function recordExport(stateName: string, by: Caller = caller): Promise<string> {
-  const id = randomUUID();
-  await insertOperation(record(), by, {
-    id,
-    kind: 'EXPORT',
-    label: stateName,
-    stateName: by.namespace.namePrefix + stateName,
-    stateId: null,
-    archiveSha256: null,
-    requestId: 'request-1',
-    idempotency: null,
-    order: { kind: 'EXPORT' },
-  });
-  return id;
-}
-
 const claim = async (id: string, maxRunning = 100) => {
   const claimed = await claimOperation(backend.database, id, { worker: 'a test', maxRunning });
   return claimed.kind === 'claimed' ? claimed.operation.attempt : claimed.kind;
@@ -113,7 +96,7 @@ const INTERRUPTION = {
 
 describe('an operation is claimed', () => {
   test('by one of many at the same moment, and by nobody while its worker is heard of', async () => {
-    const id = await recordExport('app');
+    const id = await recordExport(backend, caller, 'app');
     const claims = await Promise.all(Array.from({ length: 8 }, () => claim(id)));
     expect(claims.sort()).toEqual([1, ...Array(7).fill('not yet')]);
     expect(await claim(id)).toBe('not yet');
@@ -121,7 +104,7 @@ describe('an operation is claimed', () => {
   });
 
   test('again when its worker has fallen silent, and by one of many', async () => {
-    const id = await recordExport('app');
+    const id = await recordExport(backend, caller, 'app');
     expect(await claim(id)).toBe(1);
     await fallSilent(id);
     const claims = await Promise.all(Array.from({ length: 8 }, () => claim(id)));
@@ -129,19 +112,19 @@ describe('an operation is claimed', () => {
   });
 
   test('when no other on a state of its name is running: of many at the same moment by one', async () => {
-    const ids = await Promise.all(Array.from({ length: 6 }, () => recordExport('app')));
-    const other = await recordExport('another');
+    const ids = await Promise.all(Array.from({ length: 6 }, () => recordExport(backend, caller, 'app')));
+    const other = await recordExport(backend, caller, 'another');
     const claims = await Promise.all([...ids, other].map((id) => claim(id)));
     expect(claims.pop()).toBe(1);
     expect(claims.sort()).toEqual([1, ...Array(5).fill('not yet')]);
   });
 
   test('while fewer of its environment are running than may, over all who claim', async () => {
-    const ids = await Promise.all([1, 2, 3, 4, 5, 6].map((n) => recordExport(`app-${n}`)));
+    const ids = await Promise.all([1, 2, 3, 4, 5, 6].map((n) => recordExport(backend, caller, `app-${n}`)));
     const elsewhere = await createEnvironment(backend, caller.namespace.workspace);
     const claims = await Promise.all(ids.map((id) => claim(id, 3)));
     expect(claims.sort()).toEqual([1, 1, 1, 'not yet', 'not yet', 'not yet']);
-    expect(await claim(await recordExport('app', elsewhere), 3)).toBe(1);
+    expect(await claim(await recordExport(backend, elsewhere, 'app'), 3)).toBe(1);
     const [first = ''] = (
       await query(
         `select id from state_archive.operation where status = 'RUNNING' and environment_id = $1 limit 1`,
@@ -157,7 +140,7 @@ describe('an operation is claimed', () => {
     const part = await recordImport(backend.database, caller, 'part');
     await fallSilent(part);
     expect(await claim(part)).toBe('over');
-    const id = await recordExport('app');
+    const id = await recordExport(backend, caller, 'app');
     await claim(id);
     await markSucceeded(record(), { id, attempt: 1 }, SUCCESS);
     expect(await claim(id)).toBe('over');
@@ -165,7 +148,7 @@ describe('an operation is claimed', () => {
   });
 
   test('by nobody whose release does not know what it asks for', async () => {
-    const id = await recordExport('app');
+    const id = await recordExport(backend, caller, 'app');
     await query(
       `update state_archive.operation set request = jsonb_set(request, '{order,quickly}', 'true') where id = $1`,
       [id],
@@ -175,7 +158,7 @@ describe('an operation is claimed', () => {
   });
 
   test('by nobody while its record is held by a transaction that is about to settle it', async () => {
-    const id = await recordExport('app');
+    const id = await recordExport(backend, caller, 'app');
     await claim(id);
     await fallSilent(id);
     const holder = await backend.database.pool.connect();
@@ -196,9 +179,9 @@ describe('an attempt', () => {
 
   test('says how far it is, and learns by the same statement that it is over', async () => {
     const [alive, taken, cancelled] = [
-      await recordExport('alive'),
-      await recordExport('taken'),
-      await recordExport('cancelled'),
+      await recordExport(backend, caller, 'alive'),
+      await recordExport(backend, caller, 'taken'),
+      await recordExport(backend, caller, 'cancelled'),
     ];
     for (const id of [alive, taken, cancelled]) await claim(id);
     await fallSilent(taken);
@@ -214,7 +197,7 @@ describe('an attempt', () => {
   });
 
   test('that another has followed records neither success nor failure, and keeps nobody from recording theirs', async () => {
-    const id = await recordExport('app');
+    const id = await recordExport(backend, caller, 'app');
     await claim(id);
     await fallSilent(id);
     await claim(id);
@@ -228,7 +211,7 @@ describe('an attempt', () => {
   });
 
   test('that is interrupted hands its operation back five times; the sixth time it fails, and frees the idempotency key', async () => {
-    const id = await recordExport('app');
+    const id = await recordExport(backend, caller, 'app');
     await query(`update state_archive.operation set idempotency_key = 'key' where id = $1`, [id]);
     for (let attempt = 1; attempt < MAX_ATTEMPTS; attempt += 1) {
       expect(await claim(id)).toBe(attempt);
@@ -273,7 +256,7 @@ test('an operation is on record as queued before anybody is told of it: whoever 
 
 describe('the sweep', () => {
   test('gives up what nobody takes up again: taken up often enough, parts of others, and an earlier release’s', async () => {
-    const exhausted = await recordExport('exhausted');
+    const exhausted = await recordExport(backend, caller, 'exhausted');
     for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt += 1) {
       await fallSilent(exhausted);
       expect(await claim(exhausted)).toBe(attempt);
@@ -479,7 +462,7 @@ describe('a worker', () => {
   }
 
   test('works on no more operations at a time than it has places', async () => {
-    const ids = await Promise.all([1, 2, 3, 4, 5].map((n) => recordExport(`work-${n}`)));
+    const ids = await Promise.all([1, 2, 3, 4, 5].map((n) => recordExport(backend, caller, `work-${n}`)));
     const worker = new OperationWorker({
       queue: queueOf(ids),
       databaseOf: async () => backend.database,

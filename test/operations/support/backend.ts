@@ -1,4 +1,4 @@
-import { createHash, randomBytes } from 'node:crypto';
+import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import { chmod, copyFile, mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -19,6 +19,7 @@ import { DownloadAccesses } from '../../../src/operations/download-accesses.ts';
 import { Environments, type OpenEnvironment } from '../../../src/operations/environments.ts';
 import { type ExportOptions, exportStateArchive } from '../../../src/operations/export-state-archive.ts';
 import { type ImportRequest, importStateArchive } from '../../../src/operations/import-state-archive.ts';
+import { insertOperation } from '../../../src/operations/operation-admission.ts';
 import { type Job, OperationQueue } from '../../../src/operations/operation-queue.ts';
 import { findOperations, type OperationRecord } from '../../../src/operations/operation-records.ts';
 import { openWorkshop } from '../../../src/operations/operation-work.ts';
@@ -248,6 +249,27 @@ export async function runExport(
   });
   if (options.waitSeconds === undefined) await ended(services, caller, id);
   return operationOf({ services }, caller, id);
+}
+
+/** Records an export that nobody queues, and gives its id. */
+export async function recordExport(
+  { database }: Pick<Backend, 'database'>,
+  caller: Caller,
+  label: string,
+): Promise<string> {
+  const id = randomUUID();
+  await insertOperation(database.for('record'), caller, {
+    id,
+    kind: 'EXPORT',
+    label,
+    stateName: caller.namespace.namePrefix + label,
+    stateId: null,
+    archiveSha256: null,
+    requestId: REQUEST_ID,
+    idempotency: null,
+    order: { kind: 'EXPORT' },
+  });
+  return id;
 }
 
 /** The archive of an export that succeeded. */
