@@ -484,7 +484,8 @@ class Chaos {
     for (let crash = 1; crash <= databaseCrashes; crash += 1) {
       await pause((kills * pauseMs * 0.6) / (databaseCrashes + 1));
       const [backend] = await this.#query<{ pid: number }>(
-        `select pid from pg_stat_activity where application_name = 'kilolock-state-archive' limit 1`,
+        `select pid from pg_stat_activity
+         where application_name = 'kilolock-state-archive' and datname = current_database() limit 1`,
       );
       if (backend === undefined) continue;
       process.kill(backend.pid, 'SIGKILL');
@@ -605,8 +606,16 @@ class Chaos {
         'histories that are not whole',
         `select state_id from state_versions group by state_id having count(*) <> ${this.#options.versions}`,
       ],
-      ['advisory locks', `select objid from pg_locks where locktype = 'advisory'`],
-      ['transactions', `select query from pg_stat_activity where state like 'idle in transaction%'`],
+      [
+        'advisory locks',
+        `select objid from pg_locks where locktype = 'advisory'
+           and database = (select oid from pg_database where datname = current_database())`,
+      ],
+      [
+        'transactions',
+        `select query from pg_stat_activity
+         where datname = current_database() and state like 'idle in transaction%'`,
+      ],
       ['jobs', 'select id from state_archive_queue.job'],
       ['records of uploads', 'select id, operation_id from state_archive.upload'],
       [
