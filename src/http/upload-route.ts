@@ -44,7 +44,7 @@ export const UPLOAD_PATH = '/uploads/:uploadId';
  * looked at in every request. The protocol is the library's; what it says is answered in JSON, as everything is.
  */
 export function addUploadRoute(server: FastifyInstance, options: UploadRouteOptions): void {
-  const locks = new Turns();
+  const locks = new TakeoverLocker();
   server.register(async (scoped) => {
     scoped.removeAllContentTypeParsers();
     // The body is the protocol's to read.
@@ -184,14 +184,14 @@ class LinkedUpload extends DataStore {
   }
 }
 
-/** How long a request waits for the one before it to end. Then it goes on: the record knows what comes first. */
-const TURN_MS = 5_000;
+/** How long a request waits for the one that it takes over from to end. Then it goes on: the record knows what comes first. */
+const TAKEOVER_MS = 5_000;
 
 /**
  * Lets the requests to an upload that come to this process pass one after another: a new one tells the one at work to end, whose
  * client may have gone without a word. Over several processes, and in the end, the record of the upload decides.
  */
-class Turns implements Locker {
+class TakeoverLocker implements Locker {
   readonly #atWork = new Map<string, { readonly end: () => void; readonly ended: Promise<void> }>();
 
   newLock(id: string) {
@@ -201,15 +201,15 @@ class Turns implements Locker {
         const before = this.#atWork.get(id);
         const { promise: ended, resolve } = Promise.withResolvers<void>();
         tellEnd = resolve;
-        const turn = { end, ended };
-        this.#atWork.set(id, turn);
+        const own = { end, ended };
+        this.#atWork.set(id, own);
         ended.then(() => {
-          if (this.#atWork.get(id) === turn) this.#atWork.delete(id);
+          if (this.#atWork.get(id) === own) this.#atWork.delete(id);
         });
         if (before === undefined) return;
         before.end();
         const { promise: isTime, resolve: itIsTime } = Promise.withResolvers<void>();
-        const timer = setTimeout(itIsTime, TURN_MS);
+        const timer = setTimeout(itIsTime, TAKEOVER_MS);
         await Promise.race([before.ended, isTime]);
         clearTimeout(timer);
       },

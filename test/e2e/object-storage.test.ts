@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { loadSampleHistory, SAMPLE_LABEL } from '../../src/development/sample-history.ts';
-import { until } from '../http/support/requests.ts';
 import { type S3Server, startS3Server } from '../support/s3-server.ts';
 import { startTestService, type TestService } from '../support/service.ts';
+import { until } from '../support/until.ts';
 
 const BUCKET = 'state-archives';
 const environmentBefore = { ...process.env };

@@ -4,6 +4,7 @@ import { connect, createServer } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { createEmptyTestDatabase, createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { until } from '../support/until.ts';
 import {
   ask,
   cleanUp,
@@ -159,7 +160,7 @@ describe('the service on its embedded database', () => {
     service.child.kill('SIGTERM');
     expect(await service.ended).toMatchObject({ exitCode: 1 });
     // PostgreSQL was told to end with the process, and does so a moment later.
-    while ((await postmasterPid(DATA_DIR)) !== null);
+    await until(async () => (await postmasterPid(DATA_DIR)) === null);
     socket.destroy();
   });
 });

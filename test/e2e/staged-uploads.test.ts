@@ -1,11 +1,12 @@
 import { createHash, randomBytes } from 'node:crypto';
-import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { loadSampleHistory, SAMPLE_LABEL } from '../../src/development/sample-history.ts';
-import { openSocket, until } from '../http/support/requests.ts';
+import { openSocket } from '../http/support/requests.ts';
+import { noFilesBelow } from '../support/files-below.ts';
 import { type S3Server, startS3Server } from '../support/s3-server.ts';
 import { startTestService, type TestService } from '../support/service.ts';
+import { until } from '../support/until.ts';
 
 const BUCKET = 'state-archives';
 const MEBIBYTE = 1024 * 1024;
@@ -135,23 +136,64 @@ const pieces = (id: string) => server.keys(BUCKET).filter((key) => key.startsWit
 /** They go when an operation is over already. */
 const piecesAreGone = (id: string) => until(() => pieces(id).length === 0);
 
-/** Sends bytes, and cuts the connection when so many of the upload are on record. */
-async function cut({ id, url }: { id: string; url: string }, offset: number, bytes: Buffer, at: number) {
+/** A request that sends to an upload. */
+interface Sending {
+  /** What it was answered so far: nothing, while it may send. */
+  readonly answer: string;
+  /** More of the bytes. */
+  send(bytes: Uint8Array): void;
+  /** Ends the connection. While nobody does, and nothing more is sent, it is that of a sender who went without a word. */
+  cut(): void;
+}
+
+/** Begins to send by a request that has more to send than it ever does: it ends when it is cut, or answered. */
+async function beginToSend(url: string, offset: number, bytes: Uint8Array): Promise<Sending> {
   const { pathname, search, port } = new URL(url);
   const socket = await openSocket({ port: Number(port) });
+  let answer = '';
+  socket.on('data', (chunk) => {
+    answer += chunk;
+  });
+  socket.on('close', () => {
+    answer ||= 'the connection was ended';
+  });
   socket.write(
     `PATCH ${pathname}${search} HTTP/1.1\r\nhost: x\r\ntus-resumable: 1.0.0\r\nupload-offset: ${offset}\r\n` +
-      `content-type: application/offset+octet-stream\r\ncontent-length: ${bytes.length + 1}\r\n\r\n`,
+      'content-type: application/offset+octet-stream\r\ntransfer-encoding: chunked\r\n\r\n',
   );
-  socket.write(bytes);
+  const send = (some: Uint8Array) => {
+    socket.write(`${some.length.toString(16)}\r\n`);
+    socket.write(some);
+    socket.write('\r\n');
+  };
+  send(bytes);
+  return {
+    get answer() {
+      return answer;
+    },
+    send,
+    cut: () => socket.destroy(),
+  };
+}
+
+async function receivedBytes(id: string): Promise<number> {
+  const [row] = await query('select received_bytes from state_archive.upload where id = $1', [id]);
+  return Number(row.received_bytes);
+}
+
+/** Waits until so much of an upload is on record. Once it is answered, nothing more of what a request sends ever will be. */
+async function isOnRecord(id: string, bytes: number, sending: Sending): Promise<void> {
   await until(async () => {
-    const { rows } = await service.database.pool.query(
-      'select received_bytes from state_archive.upload where id = $1',
-      [id],
-    );
-    return Number(rows[0].received_bytes) >= at;
+    expect(sending.answer).toBe('');
+    return (await receivedBytes(id)) >= bytes;
   });
-  socket.destroy();
+}
+
+/** Sends bytes, and cuts the connection when so many of the upload are on record. */
+async function cut({ id, url }: { id: string; url: string }, offset: number, bytes: Buffer, at: number) {
+  const sending = await beginToSend(url, offset, bytes);
+  await isOnRecord(id, at, sending);
+  sending.cut();
 }
 
 /** What is in the store of an upload, put together. */
@@ -319,6 +361,113 @@ describe('a staged upload', () => {
   });
 });
 
+describe('a staged upload that goes on at another replica', () => {
+  const PIECE = 8 * MEBIBYTE;
+  const REMAINDER = 100_000;
+  const bytes = randomBytes(20 * MEBIBYTE);
+  let otherReplica: string;
+  beforeAll(async () => {
+    otherReplica = await service.startReplica();
+  });
+
+  /** An upload of which a piece is on record, by a request to the first replica that has sent more than that. */
+  async function begin() {
+    const { id, url } = await stage(bytes);
+    const other = new URL(url);
+    other.host = new URL(otherReplica).host;
+    const first = await beginToSend(url, 0, bytes.subarray(0, PIECE + REMAINDER));
+    await isOnRecord(id, PIECE, first);
+    return { id, urls: [url, other.href] as const, first };
+  }
+
+  /** Sends what is missing as a client does, in turns to the replicas: asks where it goes on, and sends from there. */
+  async function sendTheRest(urls: readonly [string, string]): Promise<void> {
+    for (let turn = 0; turn < 10; turn += 1) {
+      const url = urls[turn % 2] as string;
+      const offset = await offsetOf(url);
+      if (offset === bytes.length) return;
+      const { status } = await patch(url, offset, new Uint8Array(bytes.subarray(offset)));
+      expect([204, 409]).toContain(status);
+    }
+    throw new Error('It never became whole.');
+  }
+
+  /** Waits until a piece was removed of whoever was late. */
+  const isRefused = (id: string) =>
+    until(() => server.requests.some((asked) => asked.startsWith(`DELETE uploads/${id}`)));
+
+  /** Looks whether all bytes are there once, and nothing of the upload is in the store that is not on record. */
+  async function hasArrived(id: string): Promise<void> {
+    expect((await contentOf(id)).equals(bytes)).toBe(true);
+    const recorded = await query('select object_key from state_archive.upload_piece where upload_id = $1', [
+      id,
+    ]);
+    await until(() => pieces(id).length === recorded.length);
+  }
+
+  test('arrives whole, though its sender is cut again and again, and asks the next before that is noticed', async () => {
+    const { id, urls, first } = await begin();
+    let sending = first;
+    for (let turn = 1; turn <= 20; turn += 1) {
+      const url = urls[turn % 2] as string;
+      const offset = await offsetOf(url);
+      sending.cut();
+      sending = await beginToSend(url, offset, bytes.subarray(offset, offset + MEBIBYTE));
+    }
+    sending.cut();
+    await sendTheRest(urls);
+    await hasArrived(id);
+  });
+
+  test('waits for no sender who went from the first without a word, and what was held there goes', async () => {
+    const { id, urls, first } = await begin();
+    expect(await offsetOf(urls[1])).toBe(PIECE);
+    expect((await patch(urls[1], PIECE, new Uint8Array(bytes.subarray(PIECE)))).status).toBe(204);
+    expect(first.answer).toBe('');
+    first.cut();
+    await isRefused(id);
+    await hasArrived(id);
+  });
+
+  test('waits for no store in which the first is still putting what came, nor does who asks the first wait for ever', async () => {
+    const { id, urls, first } = await begin();
+    const putsOf = () => server.requests.filter((asked) => asked.startsWith(`PUT uploads/${id}`)).length;
+    expect(putsOf()).toBe(1);
+    server.inject({ on: ({ key }) => key.startsWith(`uploads/${id}`), how: 'held', times: 1 });
+    first.cut();
+    await until(() => putsOf() === 2);
+    expect(await offsetOf(urls[0])).toBe(PIECE);
+    expect((await patch(urls[1], PIECE, new Uint8Array(bytes.subarray(PIECE)))).status).toBe(204);
+    server.heal();
+    await isRefused(id);
+    await hasArrived(id);
+  });
+
+  test('is told so when the first puts on record what the other is sending', async () => {
+    const { id, urls, first } = await begin();
+    const offset = await offsetOf(urls[1]);
+    const second = await beginToSend(urls[1], offset, bytes.subarray(offset, offset + MEBIBYTE));
+    first.cut();
+    await isOnRecord(id, PIECE + REMAINDER, second);
+    second.send(bytes.subarray(offset + MEBIBYTE, offset + PIECE));
+    await until(() => second.answer !== '');
+    expect(second.answer).toContain('409 Conflict');
+    second.cut();
+    await sendTheRest(urls);
+    await hasArrived(id);
+  });
+
+  test('is told so when its first sender wakes up, and sends on', async () => {
+    const { id, urls, first } = await begin();
+    await sendTheRest([urls[1], urls[1]]);
+    first.send(bytes.subarray(PIECE + REMAINDER, 2 * PIECE));
+    await until(() => first.answer !== '');
+    expect(first.answer).toContain('409 Conflict');
+    first.cut();
+    await hasArrived(id);
+  });
+});
+
 describe('the link of an upload', () => {
   test('is looked at in every request, and is good for no other upload', async () => {
     const [one, other] = [await stage(archive), await stage(archive)];
@@ -402,9 +551,5 @@ describe('what a caller may announce', () => {
 });
 
 test('a process that works on uploads leaves nothing on its own disk', async () => {
-  const entries = await readdir(join(service.dataDirectory, 'scratch'), {
-    recursive: true,
-    withFileTypes: true,
-  });
-  expect(entries.filter((entry) => entry.isFile())).toEqual([]);
+  await noFilesBelow(join(service.dataDirectory, 'scratch'));
 });

@@ -6,7 +6,8 @@ import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { Download } from '../../src/http/download-route.ts';
-import { head, openSocket, send, until } from './support/requests.ts';
+import { until } from '../support/until.ts';
+import { head, openSocket, send } from './support/requests.ts';
 import { startTestServer, type TestServer } from './support/test-server.ts';
 
 const archive = randomBytes(5 * 1024 * 1024 + 7);

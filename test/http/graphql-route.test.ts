@@ -1,7 +1,8 @@
 import { gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { GraphQLError } from 'graphql';
-import { head, openSocket, query, receivedUntil, send, until } from './support/requests.ts';
+import { until } from '../support/until.ts';
+import { head, openSocket, query, receivedUntil, send } from './support/requests.ts';
 import { startTestServer, type TestServer, TOKEN } from './support/test-server.ts';
 
 let server: TestServer;

@@ -1,7 +1,8 @@
 import { once } from 'node:events';
 import { Readable } from 'node:stream';
 import { afterEach, describe, expect, test } from '@jest/globals';
-import { head, openSocket, query, receivedUntil, send, until } from './support/requests.ts';
+import { until } from '../support/until.ts';
+import { head, openSocket, query, receivedUntil, send } from './support/requests.ts';
 import { startTestServer, type TestServer, TOKEN } from './support/test-server.ts';
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;

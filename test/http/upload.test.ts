@@ -1,6 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { until } from '../support/until.ts';
 import {
   type Answer,
   BOUNDARY,
@@ -16,7 +17,6 @@ import {
   query,
   receivedUntil,
   send,
-  until,
   uploadBody,
 } from './support/requests.ts';
 import { startTestServer, type TestServer, TOKEN } from './support/test-server.ts';

@@ -1,10 +1,10 @@
-import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import type { Caller } from '../../src/history/states.ts';
 import { cancelOperation } from '../../src/operations/cancel-operation.ts';
 import { NotPermittedError } from '../../src/operations/destination-permission.ts';
 import { loadTerraformHistory } from '../support/fixtures.ts';
 import { countRows } from '../support/state-rows.ts';
+import { until } from '../support/until.ts';
 import {
   archivePath,
   type Backend,
@@ -68,9 +68,9 @@ describe('an operation that is cancelled', () => {
       error: null,
     });
     release();
-    while ((await query('select from state_archive_queue.job where id = $1', [id])).length > 0) {
-      await pause(50);
-    }
+    await until(
+      async () => (await query('select from state_archive_queue.job where id = $1', [id])).length === 0,
+    );
     expect((await operationOf(backend, caller, id)).status).toBe('CANCELLED');
     expect(await countRows(backend.database, ['public'])).toEqual(rows);
     await nothingUnderWay(backend);

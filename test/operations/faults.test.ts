@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
 import { stat } from 'node:fs/promises';
-import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import pino from 'pino';
@@ -10,6 +9,7 @@ import { OperationHeartbeats } from '../../src/operations/operation-heartbeats.t
 import { beat, claimOperation, giveUpAbandoned } from '../../src/operations/operation-lifecycle.ts';
 import { sweepOperations } from '../../src/operations/operation-sweep.ts';
 import { loadTerraformHistory } from '../support/fixtures.ts';
+import { until } from '../support/until.ts';
 import {
   archivePath,
   type Backend,
@@ -205,7 +205,7 @@ test('a COMMIT that PostgreSQL does not answer for 75 s stops nobody else, and i
     for each row when (new.status = 'SUCCEEDED') execute function stall()`);
   try {
     const { id } = await runExport(backend, caller, 'stalled', { waitSeconds: 0 });
-    while ((await query('select is_called from stalls'))[0].is_called === false) await pause(20);
+    await until(async () => (await query('select is_called from stalls'))[0].is_called);
     expect((await runExport(backend, caller, 'other')).status).toBe('SUCCEEDED');
     expect(await operationOf(backend, caller, id)).toMatchObject({ status: 'RUNNING', error: null });
     await ended(backend.services, caller, id);

@@ -3,9 +3,9 @@ import { readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { loadSampleHistory, SAMPLE_LABEL } from '../../src/development/sample-history.ts';
-import { until } from '../http/support/requests.ts';
 import { filesBelow } from '../support/files-below.ts';
 import { startTestService, type TestService } from '../support/service.ts';
+import { until } from '../support/until.ts';
 
 /** @file Docs: docs/operations.md, "A disk that is full". */
 

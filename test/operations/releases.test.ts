@@ -1,8 +1,8 @@
-import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import type { Caller } from '../../src/history/states.ts';
 import { cancelOperation } from '../../src/operations/cancel-operation.ts';
 import { loadTerraformHistory } from '../support/fixtures.ts';
+import { until } from '../support/until.ts';
 import {
   archivePath,
   type Backend,
@@ -102,7 +102,7 @@ describe('an operation', () => {
     const isPutBack = async () =>
       (await query(`select from state_archive_queue.job where id = $1 and state = 'retry'`, [later.id]))
         .length === 1;
-    while (!(await isPutBack())) await pause(50);
+    await until(isPutBack);
     expect(
       await query('select status, attempt from state_archive.operation where id = $1', [later.id]),
     ).toEqual([{ status: 'PENDING', attempt: 0 }]);
@@ -118,7 +118,7 @@ describe('an operation', () => {
     );
     await cancelOperation(caller, id);
     release();
-    while ((await jobsOf(id)).length > 0) await pause(50);
+    await until(async () => (await jobsOf(id)).length === 0);
     expect((await operationOf(backend, caller, id)).status).toBe('CANCELLED');
   });
 });

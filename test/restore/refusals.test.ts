@@ -4,7 +4,6 @@ import { DEFAULT_ARCHIVE_LIMITS } from '../../src/archive/format.ts';
 import type { Caller } from '../../src/history/states.ts';
 import type { ImportRequest } from '../../src/operations/import-state-archive.ts';
 import { temporaryDirectory } from '../archive/support/temporary-directory.ts';
-import { until } from '../http/support/requests.ts';
 import {
   archivePath,
   type Backend,
@@ -23,6 +22,7 @@ import { post, postTerraformHistory, TERRAFORM_LINEAGE } from '../operations/sup
 import { apply, planOf, recordImport } from '../operations/support/restores.ts';
 import { loadTerraformHistory } from '../support/fixtures.ts';
 import { countRows, readStateRows } from '../support/state-rows.ts';
+import { until } from '../support/until.ts';
 
 let backend: Backend;
 /** An archive of ten versions, taken from the state "demo/network" of another workspace. */

@@ -1,5 +1,5 @@
 import { readdir } from 'node:fs/promises';
-import { setTimeout as pause } from 'node:timers/promises';
+import { until } from './until.ts';
 
 /** The names of the files in a directory and in those below it. */
 export async function filesBelow(directory: string): Promise<string[]> {
@@ -12,5 +12,5 @@ export async function filesBelow(directory: string): Promise<string[]> {
 
 /** Waits until directories hold no file: an operation is told to be over when it is on record, and tidied up after then. */
 export async function noFilesBelow(...directories: readonly string[]): Promise<void> {
-  while ((await Promise.all(directories.map(filesBelow))).flat().length > 0) await pause(50);
+  await until(async () => (await Promise.all(directories.map(filesBelow))).flat().length === 0);
 }

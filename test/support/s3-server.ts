@@ -16,9 +16,10 @@ export interface S3Fault {
   readonly on: (request: S3Request) => boolean;
   /**
    * `before`: the connection ends, and nothing was done. `after`: it was done, and the connection ends without an answer.
-   * `refused`: 503 SlowDown. `frozen`: no answer, and no end. `ignored`: 200, and nothing was done.
+   * `refused`: 503 SlowDown. `frozen`: no answer, and no end. `ignored`: 200, and nothing was done. `held`: done and answered
+   * when all faults are ended.
    */
-  readonly how: 'before' | 'after' | 'refused' | 'frozen' | 'ignored';
+  readonly how: 'before' | 'after' | 'refused' | 'frozen' | 'ignored' | 'held';
   /** How many requests it happens to. */
   readonly times: number;
 }
@@ -93,6 +94,7 @@ export async function startS3Server(): Promise<S3Server> {
   const uploads = new Map<string, MultipartUpload>();
   let passedMs = 0;
   const faults: { fault: S3Fault; left: number }[] = [];
+  let healed = Promise.withResolvers<void>();
   const requests: string[] = [];
 
   async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -107,6 +109,7 @@ export async function startS3Server(): Promise<S3Server> {
     const bytes = await buffer(request);
     if (how === 'frozen') return;
     if (how === 'before') return void request.socket.destroy();
+    if (how === 'held') await healed.promise;
     let answer: Answer;
     try {
       if (how === 'refused') throw new S3Error(503, 'SlowDown');
@@ -263,6 +266,8 @@ export async function startS3Server(): Promise<S3Server> {
     },
     heal() {
       faults.length = 0;
+      healed.resolve();
+      healed = Promise.withResolvers();
     },
     async close() {
       server.close();

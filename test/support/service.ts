@@ -8,7 +8,7 @@ import {
   signDevelopmentToken,
 } from '../../src/auth/development-key.ts';
 import { readConfig } from '../../src/config.ts';
-import type { KilolockDatabase } from '../../src/database/connection.ts';
+import { connectDatabase, type KilolockDatabase } from '../../src/database/connection.ts';
 import { startService } from '../../src/service.ts';
 import { createTestDatabase } from './database.ts';
 import { multipartForm } from './multipart-form.ts';
@@ -54,6 +54,13 @@ export interface TestService {
   token(claims?: Partial<DevelopmentTokenClaims>): Promise<string>;
   /** Sends a GraphQL document over HTTP. */
   ask<Data = unknown>(query: string, options?: AskOptions): Promise<GraphqlAnswer<Data>>;
+  /**
+   * Starts another replica: with the same variables, on the same database, by connections and with a `DATA_DIR` of its own. It
+   * stops with the service.
+   *
+   * @returns where it listens.
+   */
+  startReplica(): Promise<string>;
   /** The SQL statements that `work` made the service send, its housekeeping left out. */
   statementsOf(work: () => Promise<unknown>): Promise<readonly string[]>;
   /** Stops it, and fails when its log or its records hold a secret: see {@link PlantedSecrets}. */
@@ -67,13 +74,17 @@ export async function startTestService(
   environment: Readonly<Record<string, string>> = {},
 ): Promise<TestService> {
   const dataDirectory = await mkdtemp(join(tmpdir(), 'state-archive-service-'));
-  const { database, drop } = await createTestDatabase();
+  const { database, connectionString, drop } = await createTestDatabase();
   const statements: string[] = [];
   recordStatements(database, statements);
   const log: string[] = [];
-  const config = readConfig({ DATA_DIR: dataDirectory, PORT: '0', LOG_LEVEL: 'debug', ...environment });
-  const logger = pino({ level: config.logLevel }, { write: (line) => void log.push(line) });
-  const service = await startService(config, database, logger);
+  const startOn = (directory: string, itsDatabase: KilolockDatabase) => {
+    const config = readConfig({ DATA_DIR: directory, PORT: '0', LOG_LEVEL: 'debug', ...environment });
+    const logger = pino({ level: config.logLevel }, { write: (line) => void log.push(line) });
+    return startService(config, itsDatabase, logger);
+  };
+  const service = await startOn(dataDirectory, database);
+  const replicas = new AsyncDisposableStack();
   const key = await loadOrCreateDevelopmentKey(dataDirectory);
 
   const secrets = new PlantedSecrets();
@@ -114,12 +125,22 @@ export async function startTestService(
       secrets.checkAnswer(query, text);
       return answerOf<Data>(response.status, withoutRequestId(text));
     },
+    async startReplica() {
+      const directory = await mkdtemp(join(tmpdir(), 'state-archive-replica-'));
+      replicas.defer(() => rm(directory, { recursive: true, force: true }));
+      const own = connectDatabase({ connectionString });
+      replicas.defer(() => own.close());
+      const replica = await startOn(directory, own);
+      replicas.defer(() => replica.close());
+      return replica.url;
+    },
     async statementsOf(work) {
       const before = statements.length;
       await work();
       return statements.slice(before);
     },
     async stop() {
+      await replicas.disposeAsync();
       await service.close();
       try {
         await secrets.checkRecords(database);

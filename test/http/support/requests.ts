@@ -144,8 +144,3 @@ export function receivedUntil(socket: Socket, text: string): Promise<string> {
     socket.on('close', () => reject(new Error(`the connection closed after: ${received}`)));
   });
 }
-
-/** Waits for a condition without a fixed sleep; the test's own timeout bounds it. */
-export async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
-  while (!(await condition())) await new Promise((next) => setTimeout(next, 5));
-}

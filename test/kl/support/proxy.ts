@@ -8,7 +8,7 @@ import {
   type ServerResponse,
 } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { until } from '../../http/support/requests.ts';
+import { until } from '../../support/until.ts';
 
 /** What a proxy does to one answer. */
 export interface Interference {
