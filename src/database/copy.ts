@@ -30,6 +30,9 @@ export interface StreamedValue {
  */
 export type CopyValue = string | Uint8Array | bigint | number | boolean | null | StreamedValue;
 
+/** A column that {@link copyIntoTable} writes, and what a row has for it. */
+export type CopyColumn<Row> = readonly [name: string, type: CopyColumnType, pick: (row: Row) => CopyValue];
+
 /** What came over a COPY stream, or was to be sent over one, is not what was promised. */
 export class CopyError extends Error {
   override readonly name = 'CopyError';
@@ -189,16 +192,17 @@ class ByteReader {
  *
  * @example
  * ```ts
- * await copyIntoTable(session, 'public.state_versions', [['id', 'uuid'], ['serial', 'bigint'], ['raw_state', 'jsonb']], [
- *   [id, 7n, { byteLength, content }],
- * ])
+ * await copyIntoTable(session, 'public.state_versions', [
+ *   ['id', 'uuid', ({ id }) => id],
+ *   ['raw_state', 'jsonb', ({ byteLength, content }) => ({ byteLength, content })],
+ * ], versions)
  * ```
  */
-export async function copyIntoTable(
+export async function copyIntoTable<Row>(
   session: DatabaseSession,
   table: string,
-  columns: ReadonlyArray<readonly [name: string, type: CopyColumnType]>,
-  rows: AsyncIterable<readonly CopyValue[]> | Iterable<readonly CopyValue[]>,
+  columns: readonly CopyColumn<Row>[],
+  rows: AsyncIterable<Row> | Iterable<Row>,
 ): Promise<number> {
   const { client } = session;
   const target = table
@@ -238,11 +242,9 @@ export async function copyIntoTable(
     writer.int32(0); // flags
     writer.int32(0); // header extension
     for await (const row of rows) {
-      if (row.length !== columns.length)
-        throw new CopyError(`A row for ${table} has ${row.length} values, not ${columns.length}.`);
       writer.int16(columns.length);
-      for (const [index, [name, type]] of columns.entries()) {
-        const streaming = writeField(writer, type, row[index] ?? null, `${table}.${name}`);
+      for (const [name, type, pick] of columns) {
+        const streaming = writeField(writer, type, pick(row), `${table}.${name}`);
         if (streaming) await streaming;
       }
       if (writer.hasFullBlocks) await writer.sendFullBlocks();

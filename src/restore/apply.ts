@@ -4,12 +4,12 @@ import { v5 as uuidv5 } from 'uuid';
 import { readArchiveFile } from '../archive/archive-file.ts';
 import { ArchiveError } from '../archive/errors.ts';
 import { ARCHIVE_FORMAT, versionMemberName } from '../archive/format.ts';
-import type { HistoryProgress } from '../archive/model.ts';
+import type { HistoryProgress, RawState } from '../archive/model.ts';
 import { readRawStates } from '../archive/raw-states.ts';
 import { beginPhase, inPhase } from '../base/telemetry.ts';
 import { Turns } from '../base/turns.ts';
 import { type DatabaseSession, inTransaction, type KilolockDatabase } from '../database/connection.ts';
-import { type CopyValue, copyIntoTable } from '../database/copy.ts';
+import { type CopyColumn, copyIntoTable } from '../database/copy.ts';
 import {
   copiedRow,
   isLockTimeout,
@@ -33,6 +33,7 @@ import {
   readResourceRows,
   readTagRows,
   readVersionRows,
+  type VersionRow,
 } from '../inspection/spooled-rows.ts';
 import { alreadyExists } from './destination.ts';
 import { asRefusal, RestoreRefusedError } from './errors.ts';
@@ -155,6 +156,8 @@ class Restore {
   readonly #replacedDigest: string | null;
   readonly #tenantId: string;
   readonly #stateId: string;
+  /** The columns that say whose a row is. */
+  readonly #owner: readonly CopyColumn<unknown>[];
   readonly #rows: HistoryRowPaths;
   /** The versions inserted so far, in their order. */
   readonly #versions: InsertedVersion[] = [];
@@ -167,6 +170,10 @@ class Restore {
     this.#replacedDigest = replacedDigest;
     this.#tenantId = plan.placement.destination.namespace.tenantId;
     this.#stateId = plan.placement.stateId;
+    this.#owner = [
+      ['tenant_id', 'uuid', () => this.#tenantId],
+      ['state_id', 'uuid', () => this.#stateId],
+    ];
     this.#rows = rowPathsOf(plan.request);
   }
 
@@ -217,22 +224,21 @@ class Restore {
       session,
       'public.state_versions',
       [
-        ['id', 'uuid'],
-        ['tenant_id', 'uuid'],
-        ['state_id', 'uuid'],
-        ['serial', 'bigint'],
-        ['terraform_version', 'text'],
-        ['source', 'text'],
-        ['created_at', 'timestamptz'],
-        ['created_by', 'text'],
-        ['raw_state', 'jsonb'],
+        ['id', 'uuid', ({ id }) => id],
+        ...this.#owner,
+        ['serial', 'bigint', ({ serial }) => serial],
+        ['terraform_version', 'text', ({ terraformVersion }) => terraformVersion],
+        ['source', 'text', ({ source }) => source],
+        ['created_at', 'timestamptz', ({ createdAt }) => createdAt],
+        ['created_by', 'text', ({ createdBy }) => createdBy],
+        ['raw_state', 'jsonb', ({ rawState }) => rawState],
       ],
       this.#versionRows(),
     );
     this.#expect('state_versions', count, this.#plan.archive.counts.versions);
   }
 
-  async *#versionRows(): AsyncGenerator<CopyValue[]> {
+  async *#versionRows(): AsyncGenerator<VersionRow & { readonly rawState: RawState }> {
     const { archivePath, limits, signal } = this.#plan.request;
     const file = readArchiveFile(archivePath, { signal });
     let bytes = 0n;
@@ -242,21 +248,10 @@ class Restore {
       if (rawState?.serial !== version.serial) {
         throw new RestoreProofError(`The raw state of serial ${version.serial} is missing.`);
       }
-      const { byteLength, content } = rawState;
       const id = this.#newId(version.id);
       this.#versions.push({ serial: version.serial, sourceId: version.id, id, sha256: version.sha256 });
-      yield [
-        id,
-        this.#tenantId,
-        this.#stateId,
-        version.serial,
-        version.terraformVersion,
-        version.source,
-        version.createdAt,
-        version.createdBy,
-        { byteLength, content },
-      ];
-      bytes += BigInt(byteLength);
+      yield { ...version, id, rawState };
+      bytes += BigInt(rawState.byteLength);
       this.#record.onProgress({ versions: this.#versions.length, bytes });
     }
     // To its end, where it shows whether the file is still the one that was inspected.
@@ -268,34 +263,17 @@ class Restore {
       session,
       'public.state_version_tags',
       [
-        ['id', 'uuid'],
-        ['tenant_id', 'uuid'],
-        ['state_id', 'uuid'],
-        ['state_version_id', 'uuid'],
-        ['tag', 'text'],
-        ['description', 'text'],
-        ['actor', 'text'],
-        ['created_at', 'timestamptz'],
-        ['updated_at', 'timestamptz'],
+        ['id', 'uuid', () => randomUUID()],
+        ...this.#owner,
+        ['state_version_id', 'uuid', ({ versionId }) => this.#newId(versionId)],
+        ['tag', 'text', ({ tag }) => tag],
+        ['description', 'text', ({ description }) => description],
+        ['actor', 'text', ({ actor }) => actor],
+        ['created_at', 'timestamptz', ({ createdAt }) => createdAt],
+        ['updated_at', 'timestamptz', ({ updatedAt }) => updatedAt],
       ],
-      this.#tagRows(),
+      readTagRows(this.#rows.tags),
     );
-  }
-
-  async *#tagRows(): AsyncGenerator<CopyValue[]> {
-    for await (const { versionId, tag, description, actor, ...times } of readTagRows(this.#rows.tags)) {
-      yield [
-        randomUUID(),
-        this.#tenantId,
-        this.#stateId,
-        this.#newId(versionId),
-        tag,
-        description,
-        actor,
-        times.createdAt,
-        times.updatedAt,
-      ];
-    }
   }
 
   async #insertResources(session: DatabaseSession): Promise<void> {
@@ -333,33 +311,17 @@ class Restore {
       session,
       'public.events',
       [
-        ['id', 'uuid'],
-        ['tenant_id', 'uuid'],
-        ['kind', 'text'],
-        ['state_id', 'uuid'],
-        ['state_version_id', 'uuid'],
-        ['actor', 'text'],
-        ['payload', 'jsonb'],
-        ['created_at', 'timestamptz'],
+        ['id', 'uuid', ({ id }) => this.#newId(id)],
+        ...this.#owner,
+        ['kind', 'text', ({ kind }) => kind],
+        ['state_version_id', 'uuid', ({ versionId }) => versionId && this.#newId(versionId)],
+        ['actor', 'text', ({ actor }) => actor],
+        ['payload', 'jsonb', (event) => this.#payloadOf(event)],
+        ['created_at', 'timestamptz', ({ createdAt }) => createdAt],
       ],
-      this.#eventRows(),
+      readEventRows(this.#rows.events),
     );
     this.#expect('events', count, this.#plan.archive.counts.events);
-  }
-
-  async *#eventRows(): AsyncGenerator<CopyValue[]> {
-    for await (const event of readEventRows(this.#rows.events)) {
-      yield [
-        this.#newId(event.id),
-        this.#tenantId,
-        event.kind,
-        this.#stateId,
-        event.versionId && this.#newId(event.versionId),
-        event.actor,
-        this.#payloadOf(event),
-        event.createdAt,
-      ];
-    }
   }
 
   #payloadOf({ payload: { text, idsAt } }: EventRow): Buffer {
@@ -375,19 +337,13 @@ class Restore {
       session,
       'state_archive.version_mapping',
       [
-        ['operation_id', 'uuid'],
-        ['serial', 'bigint'],
-        ['source_version_id', 'text'],
-        ['state_version_id', 'uuid'],
+        ['operation_id', 'uuid', () => this.#record.operationId],
+        ['serial', 'bigint', ({ serial }) => serial],
+        ['source_version_id', 'text', ({ sourceId }) => sourceId],
+        ['state_version_id', 'uuid', ({ id }) => id],
       ],
-      this.#mappingRows(),
+      this.#versions,
     );
-  }
-
-  *#mappingRows(): Generator<CopyValue[]> {
-    for (const { serial, sourceId, id } of this.#versions) {
-      yield [this.#record.operationId, serial, sourceId, id];
-    }
   }
 
   /** Computes the history's digest from the inserted rows, and compares. */

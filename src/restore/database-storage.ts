@@ -58,13 +58,13 @@ export class DatabaseStorage implements Storage {
       session,
       'public.state_versions',
       [
-        ['id', 'uuid'],
-        ['tenant_id', 'uuid'],
-        ['state_id', 'uuid'],
-        ['serial', 'bigint'],
-        ['raw_state', 'jsonb'],
+        ['id', 'uuid', () => versionId],
+        ['tenant_id', 'uuid', () => tenant_id],
+        ['state_id', 'uuid', () => stateId],
+        ['serial', 'bigint', () => 1n],
+        ['raw_state', 'jsonb', streamed],
       ],
-      [[versionId, tenant_id, stateId, 1n, streamed(document ?? EMPTY_DOCUMENT)]],
+      [document ?? EMPTY_DOCUMENT],
     );
     await insertResourceRows(
       session,

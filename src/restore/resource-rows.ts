@@ -1,67 +1,38 @@
 import { randomUUID } from 'node:crypto';
 import type { DatabaseSession } from '../database/connection.ts';
-import { type CopyValue, copyIntoTable } from '../database/copy.ts';
+import { copyIntoTable } from '../database/copy.ts';
 import type { ResourceRow } from '../inspection/spooled-rows.ts';
 
 /** Inserts rows of `resources` as they come; returns how many. */
-export async function insertResourceRows(
+export function insertResourceRows(
   session: DatabaseSession,
-  owner: { readonly tenantId: string; readonly stateId: string },
+  { tenantId, stateId }: { readonly tenantId: string; readonly stateId: string },
   rows: AsyncIterable<ResourceRow> | Iterable<ResourceRow>,
 ): Promise<number> {
   return copyIntoTable(
     session,
     'public.resources',
     [
-      ['id', 'uuid'],
-      ['tenant_id', 'uuid'],
-      ['state_id', 'uuid'],
-      ['address', 'text'],
-      ['mode', 'text'],
-      ['type', 'text'],
-      ['name', 'text'],
-      ['provider', 'text'],
-      ['module_path', 'text'],
-      ['index_kind', 'text'],
-      ['index_value', 'text'],
-      ['attributes', 'jsonb'],
-      ['sensitive_paths', 'jsonb'],
-      ['dependencies_raw', 'jsonb'],
-      ['attributes_hash', 'text'],
-      ['schema_version', 'integer'],
-      ['create_serial', 'bigint'],
-      ['delete_serial', 'bigint'],
-      ['created_at', 'timestamptz'],
+      ['id', 'uuid', () => randomUUID()],
+      ['tenant_id', 'uuid', () => tenantId],
+      ['state_id', 'uuid', () => stateId],
+      ['address', 'text', ({ resource }) => resource.address],
+      ['mode', 'text', ({ resource }) => resource.mode],
+      ['type', 'text', ({ resource }) => resource.type],
+      ['name', 'text', ({ resource }) => resource.name],
+      ['provider', 'text', ({ resource }) => resource.provider],
+      ['module_path', 'text', ({ resource }) => resource.modulePath],
+      ['index_kind', 'text', ({ resource }) => resource.indexKind],
+      ['index_value', 'text', ({ resource }) => resource.indexValue],
+      ['attributes', 'jsonb', ({ resource }) => resource.attributes],
+      ['sensitive_paths', 'jsonb', ({ resource }) => resource.sensitivePaths],
+      ['dependencies_raw', 'jsonb', ({ resource }) => resource.dependencies],
+      ['attributes_hash', 'text', ({ resource }) => resource.attributesHash],
+      ['schema_version', 'integer', ({ resource }) => resource.schemaVersion],
+      ['create_serial', 'bigint', ({ createSerial }) => createSerial],
+      ['delete_serial', 'bigint', ({ deleteSerial }) => deleteSerial],
+      ['created_at', 'timestamptz', ({ createdAt }) => createdAt],
     ],
-    copyValues(owner, rows),
+    rows,
   );
-}
-
-async function* copyValues(
-  owner: { readonly tenantId: string; readonly stateId: string },
-  rows: AsyncIterable<ResourceRow> | Iterable<ResourceRow>,
-): AsyncGenerator<CopyValue[]> {
-  for await (const { resource, createSerial, deleteSerial, createdAt } of rows) {
-    yield [
-      randomUUID(),
-      owner.tenantId,
-      owner.stateId,
-      resource.address,
-      resource.mode,
-      resource.type,
-      resource.name,
-      resource.provider,
-      resource.modulePath,
-      resource.indexKind,
-      resource.indexValue,
-      resource.attributes,
-      resource.sensitivePaths,
-      resource.dependencies,
-      resource.attributesHash,
-      resource.schemaVersion,
-      createSerial,
-      deleteSerial,
-      createdAt,
-    ];
-  }
 }

@@ -11,6 +11,9 @@ afterAll(() => given.drop());
 
 const MiB = 1024 * 1024;
 
+/** The value of a row that is a list, by its place there. */
+const at = (place: number) => (row: readonly CopyValue[]) => row[place] ?? null;
+
 /** A session whose transaction has ended, to see whether it outlives a failure: each statement is one by itself. */
 function withSession<T>(
   database: KilolockDatabase,
@@ -172,13 +175,13 @@ const endless = "select number::text, repeat('x', 200000) from generate_series(1
 
 describe('rows written by COPY', () => {
   const columns = [
-    ['id', 'uuid'],
-    ['words', 'text'],
-    ['big', 'bigint'],
-    ['small', 'integer'],
-    ['flag', 'boolean'],
-    ['document', 'jsonb'],
-    ['time', 'timestamptz'],
+    ['id', 'uuid', at(0)],
+    ['words', 'text', at(1)],
+    ['big', 'bigint', at(2)],
+    ['small', 'integer', at(3)],
+    ['flag', 'boolean', at(4)],
+    ['document', 'jsonb', at(5)],
+    ['time', 'timestamptz', at(6)],
   ] as const;
 
   beforeAll(async () => {
@@ -333,7 +336,7 @@ describe('rows written by COPY', () => {
       expect(closed).toBe(true);
       expect(await isUsable(session)).toBe(true);
       await expect(
-        copyIntoTable(session, 'no_such_table', [['a', 'text']], [['x'.repeat(MiB)]]),
+        copyIntoTable(session, 'no_such_table', [['a', 'text', at(0)]], [['x'.repeat(MiB)]]),
       ).rejects.toMatchObject({
         code: '42P01',
       });
@@ -345,7 +348,7 @@ describe('rows written by COPY', () => {
     await withSession(given.database, async (session) => {
       const rows = [['twice'], ['twice']];
       await session.client.query('create temporary table once (word text constraint only_once unique)');
-      await expect(copyIntoTable(session, 'once', [['word', 'text']], rows)).rejects.toMatchObject({
+      await expect(copyIntoTable(session, 'once', [['word', 'text', at(0)]], rows)).rejects.toMatchObject({
         code: '23505',
         constraint: 'only_once',
       });
@@ -383,7 +386,6 @@ describe('rows written by COPY', () => {
     ],
     ['the year 0', [null, null, null, null, null, null, '0000-01-01T00:00:00.000000Z'], 'copied.time'],
     ['hour 24', [null, null, null, null, null, null, '2026-02-28T24:00:00.000000Z'], 'copied.time'],
-    ['too few values', [null], 'has 1 values, not 7'],
   ])('with %s are refused, naming the column', async (_, row, message) => {
     await withSession(given.database, async (session) => {
       const writing = write(session, [row]);
@@ -419,8 +421,8 @@ test('300 MB in one value go in and out with little memory', async () => {
         session,
         'large',
         [
-          ['key', 'text'],
-          ['value', 'text'],
+          ['key', 'text', at(0)],
+          ['value', 'text', at(1)],
         ],
         [['1', value]],
       ),
