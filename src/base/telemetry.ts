@@ -1,8 +1,6 @@
 import {
   type Context,
-  type Counter,
   context,
-  type Histogram,
   isSpanContextValid,
   metrics,
   propagation,
@@ -11,7 +9,6 @@ import {
   SpanKind,
   SpanStatusCode,
   trace,
-  type UpDownCounter,
 } from '@opentelemetry/api';
 
 /**
@@ -48,22 +45,6 @@ const WORK_SECONDS = [0.01, 0.05, 0.25, 1, 5, 15, 60, 300, 900, 3600];
 /** A request may wait for its operation up to 25 seconds. */
 const REQUEST_SECONDS = [0.005, 0.025, 0.1, 0.25, 1, 5, 30];
 
-interface Instruments {
-  readonly operations: Counter;
-  readonly operationSeconds: Histogram;
-  readonly operationsActive: UpDownCounter;
-  readonly waitSeconds: Histogram;
-  readonly phaseSeconds: Histogram;
-  readonly versions: Counter;
-  readonly rawBytes: Counter;
-  readonly archiveBytes: Counter;
-  readonly uploadBytes: Counter;
-  readonly downloads: Counter;
-  readonly downloadBytes: Counter;
-  readonly refusals: Counter;
-  readonly requestSeconds: Histogram;
-}
-
 let instruments = makeInstruments();
 
 /** Makes the instruments anew: those of a moment ago go on telling the provider of that moment. */
@@ -72,52 +53,55 @@ export function useCurrentMeterProvider(): void {
 }
 
 // The names are spelt as Prometheus has them, whose exporter adds no units.
-function makeInstruments(): Instruments {
+function makeInstruments() {
   const meter = metrics.getMeter(SCOPE);
-  const made: Instruments = {
-    operations: meter.createCounter('state_archive_operations', {
-      description: 'Attempts at operations that have ended, by how',
-    }),
-    operationSeconds: meter.createHistogram('state_archive_operation_duration_seconds', {
-      description: 'How long attempts at operations took, without waiting in the queue',
-      advice: { explicitBucketBoundaries: WORK_SECONDS },
-    }),
-    waitSeconds: meter.createHistogram('state_archive_queue_wait_seconds', {
-      description: 'How long operations waited before they were taken up for the first time',
-      advice: { explicitBucketBoundaries: WORK_SECONDS },
-    }),
+  const counter = (name: string, description: string) => meter.createCounter(name, { description });
+  const seconds = (name: string, explicitBucketBoundaries: number[], description: string) =>
+    meter.createHistogram(name, { description, advice: { explicitBucketBoundaries } });
+  const made = {
+    operations: counter('state_archive_operations', 'Attempts at operations that have ended, by how'),
+    operationSeconds: seconds(
+      'state_archive_operation_duration_seconds',
+      WORK_SECONDS,
+      'How long attempts at operations took, without waiting in the queue',
+    ),
+    waitSeconds: seconds(
+      'state_archive_queue_wait_seconds',
+      WORK_SECONDS,
+      'How long operations waited before they were taken up for the first time',
+    ),
     operationsActive: meter.createUpDownCounter('state_archive_operations_active', {
       description: 'Operations that this process works on',
     }),
-    phaseSeconds: meter.createHistogram('state_archive_phase_duration_seconds', {
-      description: 'How long the phases of operations took',
-      advice: { explicitBucketBoundaries: WORK_SECONDS },
-    }),
-    versions: meter.createCounter('state_archive_versions', {
-      description: 'Versions that operations which succeeded have moved',
-    }),
-    rawBytes: meter.createCounter('state_archive_raw_bytes', {
-      description: 'Bytes of raw states that operations which succeeded have moved',
-    }),
-    archiveBytes: meter.createCounter('state_archive_archive_bytes', {
-      description: 'Bytes of the archives of operations which succeeded',
-    }),
-    uploadBytes: meter.createCounter('state_archive_upload_bytes', {
-      description: 'Bytes of files received, within a request or by an upload link',
-    }),
-    downloads: meter.createCounter('state_archive_downloads', {
-      description: 'Downloads that have ended, by how',
-    }),
-    downloadBytes: meter.createCounter('state_archive_download_bytes', {
-      description: 'Bytes of archives handed out by this process',
-    }),
-    refusals: meter.createCounter('state_archive_refusals', {
-      description: 'Requests and operations that were refused or failed, by the code that was told',
-    }),
-    requestSeconds: meter.createHistogram('http_server_request_duration_seconds', {
-      description: 'How long HTTP requests took',
-      advice: { explicitBucketBoundaries: REQUEST_SECONDS },
-    }),
+    phaseSeconds: seconds(
+      'state_archive_phase_duration_seconds',
+      WORK_SECONDS,
+      'How long the phases of operations took',
+    ),
+    versions: counter('state_archive_versions', 'Versions that operations which succeeded have moved'),
+    rawBytes: counter(
+      'state_archive_raw_bytes',
+      'Bytes of raw states that operations which succeeded have moved',
+    ),
+    archiveBytes: counter(
+      'state_archive_archive_bytes',
+      'Bytes of the archives of operations which succeeded',
+    ),
+    uploadBytes: counter(
+      'state_archive_upload_bytes',
+      'Bytes of files received, within a request or by an upload link',
+    ),
+    downloads: counter('state_archive_downloads', 'Downloads that have ended, by how'),
+    downloadBytes: counter('state_archive_download_bytes', 'Bytes of archives handed out by this process'),
+    refusals: counter(
+      'state_archive_refusals',
+      'Requests and operations that were refused or failed, by the code that was told',
+    ),
+    requestSeconds: seconds(
+      'http_server_request_duration_seconds',
+      REQUEST_SECONDS,
+      'How long HTTP requests took',
+    ),
   };
   // What has not happened is told as nothing, and not left out: an increase from nothing to one is seen only so.
   for (const kind of ['export', 'import', 'dry_run'] satisfies ObservedKind[]) {
