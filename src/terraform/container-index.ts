@@ -3,6 +3,7 @@ import {
   CLOSE_BRACKET,
   COLON,
   COMMA,
+  endOfContainer,
   endOfScalar,
   endOfString,
   OPEN_BRACE,
@@ -101,21 +102,4 @@ export class ContainerIndex {
     }
     return table.get(low, START) === at ? table.get(low, END) : endOfContainer(json, at);
   }
-}
-
-/** The position after the object or array at `at`, in text already known to be JSON. */
-function endOfContainer(json: Buffer, at: number): number {
-  let open = 0;
-  let p = at;
-  do {
-    const c = json[p];
-    if (c === QUOTE) {
-      p = endOfString(json, p);
-      continue;
-    }
-    if (opensContainer(c)) open += 1;
-    else if (c === CLOSE_BRACE || c === CLOSE_BRACKET) open -= 1;
-    p += 1;
-  } while (open > 0);
-  return p;
 }

@@ -55,6 +55,23 @@ export function endOfScalar(bytes: Buffer, at: number): number {
   }
 }
 
+/** The position after the object or array at `at`, in text already known to be JSON. */
+export function endOfContainer(bytes: Buffer, at: number): number {
+  let open = 0;
+  let p = at;
+  do {
+    const c = bytes[p];
+    if (c === QUOTE) {
+      p = endOfString(bytes, p);
+      continue;
+    }
+    if (opensContainer(c)) open += 1;
+    else if (c === CLOSE_BRACE || c === CLOSE_BRACKET) open -= 1;
+    p += 1;
+  } while (open > 0);
+  return p;
+}
+
 /** The value of the string token between `start` and `end`, quotes included, known to be JSON. */
 export function decodeString(bytes: Buffer, start: number, end: number): string {
   for (let p = start; p < end; p++) {

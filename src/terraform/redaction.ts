@@ -4,6 +4,7 @@ import {
   CLOSE_BRACKET,
   COMMA,
   decodeString,
+  endOfContainer,
   endOfScalar,
   endOfString,
   OPEN_BRACE,
@@ -11,6 +12,7 @@ import {
   opensContainer,
   QUOTE,
   skipWhitespace,
+  startOfMemberValue,
 } from './json-bytes.ts';
 import { soundsSecret } from './secret-names.ts';
 
@@ -171,9 +173,7 @@ class Redaction {
     let p = skipWhitespace(this.#bytes, at + 1);
     while (this.#bytes[p] !== CLOSE_BRACE) {
       if (this.#bytes[p] === COMMA) p = skipWhitespace(this.#bytes, p + 1);
-      const key = this.#text(p);
-      const colon = skipWhitespace(this.#bytes, endOfString(this.#bytes, p));
-      p = skipWhitespace(this.#bytes, see(key, skipWhitespace(this.#bytes, colon + 1)));
+      p = skipWhitespace(this.#bytes, see(this.#text(p), startOfMemberValue(this.#bytes, p)));
     }
     return p + 1;
   }
@@ -198,19 +198,8 @@ class Redaction {
 
   /** Where the value ends that begins here. */
   #skip(at: number): number {
-    if (!opensContainer(this.#bytes[at])) return endOfScalar(this.#bytes, at);
-    let depth = 0;
-    let p = at;
-    for (;;) {
-      const c = this.#bytes[p];
-      if (c === QUOTE) {
-        p = endOfString(this.#bytes, p);
-        continue;
-      }
-      if (opensContainer(c)) depth++;
-      p++;
-      if ((c === CLOSE_BRACE || c === CLOSE_BRACKET) && --depth === 0) return p;
-    }
+    const isContainer = opensContainer(this.#bytes[at]);
+    return isContainer ? endOfContainer(this.#bytes, at) : endOfScalar(this.#bytes, at);
   }
 }
 
