@@ -96,36 +96,6 @@ export async function refuseArchivedNamesake(
   }
 }
 
-/**
- * Refuses a lineage that an active state of the environment, other than `except`, already has: two live copies would
- * manage the same infrastructure.
- *
- * @throws RestoreRefusedError LINEAGE_IN_USE.
- */
-export async function refuseSharedLineage(
-  db: Kysely<Database>,
-  { namespace }: Destination,
-  lineage: string | null,
-  options: { readonly except: string },
-): Promise<void> {
-  if (lineage === null) return;
-  const twin = await selectStates(db, namespace)
-    .where('lineage', '=', lineage)
-    .where('lifecycle_status', '=', 'active')
-    .where('id', '<>', options.except)
-    .limit(1)
-    .select('id')
-    .executeTakeFirst();
-  if (twin !== undefined) {
-    // The twin's name is not told: the caller may not be allowed to see it.
-    throw new RestoreRefusedError(
-      'LINEAGE_IN_USE',
-      `An active state of this environment already has the lineage ${lineage}: two live copies would manage the same infrastructure. Set \`allowSharedLineage\` to restore a second copy on purpose.`,
-      { inputPath: ['allowSharedLineage'] },
-    );
-  }
-}
-
 /** How Kilolock guards a state against writers at the same time (data model 5). */
 export interface LockPolicy {
   /** Whether a lock keeps others out. Without, writers coexist and are merged. */

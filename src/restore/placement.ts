@@ -9,9 +9,9 @@ import {
   type LockPolicy,
   lockPolicyIn,
   refuseArchivedNamesake,
-  refuseSharedLineage,
   refuseTakenName,
 } from './destination.ts';
+import { RestoreRefusedError } from './errors.ts';
 import {
   clearReplacedHistory,
   findReplaced,
@@ -191,6 +191,12 @@ async function hasTwin(
   return twin !== undefined;
 }
 
+/**
+ * Refuses a lineage that an active state of the environment, other than the one that is restored, already has: two live copies
+ * would manage the same infrastructure.
+ *
+ * @throws RestoreRefusedError LINEAGE_IN_USE.
+ */
 async function refuseLineageInUse(
   db: Kysely<Database>,
   { destination, allowSharedLineage }: PlacementRequest,
@@ -198,7 +204,20 @@ async function refuseLineageInUse(
   ownStateId: string,
 ): Promise<void> {
   if (allowSharedLineage || lineage === null) return;
-  await refuseSharedLineage(db, destination, lineage, { except: ownStateId });
+  const twin = await selectStates(db, destination.namespace)
+    .where('lineage', '=', lineage)
+    .where('lifecycle_status', '=', 'active')
+    .where('id', '<>', ownStateId)
+    .limit(1)
+    .select('id')
+    .executeTakeFirst();
+  if (twin === undefined) return;
+  // The twin's name is not told: the caller may not be allowed to see it.
+  throw new RestoreRefusedError(
+    'LINEAGE_IN_USE',
+    `An active state of this environment already has the lineage ${lineage}: two live copies would manage the same infrastructure. Set \`allowSharedLineage\` to restore a second copy on purpose.`,
+    { inputPath: ['allowSharedLineage'] },
+  );
 }
 
 /** Keeps others from restoring the same lineage until the end of the transaction. */
