@@ -1,7 +1,4 @@
 import type { Readable } from 'node:stream';
-import type { Kysely } from 'kysely';
-import type { KilolockDatabase } from '../database/connection.ts';
-import type { Database } from '../database/types.ts';
 import type { Caller } from '../history/states.ts';
 import type { ObjectRange } from '../store/object-store.ts';
 import { operationIdOf } from './archive-keys.ts';
@@ -9,6 +6,7 @@ import { removeArchive } from './archive-retention.ts';
 import { selectorOf } from './current-caller.ts';
 import type { AccessEnd } from './download-accesses.ts';
 import { isStillPermitted } from './link-permission.ts';
+import { OpenDatabases } from './open-databases.ts';
 import { expireArchives, findExports } from './operation-lifecycle.ts';
 import { type ArchiveRecord, findFinishedExport, type OperationRecord } from './operation-records.ts';
 import type { ArchiveServices } from './services.ts';
@@ -115,30 +113,6 @@ export async function openArchive(
 const UNKNOWN_GRACE_MS = 3_600_000;
 /** So many files are asked about at a time. */
 const PAGE = 1_000;
-
-/** Puts a question to each open database, and to the others when one cannot answer: none hinders another. */
-class OpenDatabases {
-  readonly #databases: readonly KilolockDatabase[];
-  readonly #failures = new Map<KilolockDatabase, unknown>();
-
-  constructor({ openDatabases }: ArchiveServices['environments']) {
-    this.#databases = openDatabases;
-  }
-
-  async ask(question: (db: Kysely<Database>) => Promise<void>): Promise<void> {
-    for (const database of this.#databases) {
-      if (this.#failures.has(database)) continue;
-      await question(database.for('housekeeping')).catch((error) => this.#failures.set(database, error));
-    }
-  }
-
-  /** @throws AggregateError unless all have answered. */
-  end(): void {
-    if (this.#failures.size === 0) return;
-    const [cause] = this.#failures.values();
-    throw new AggregateError([...this.#failures.values()], 'Not every database could be asked.', { cause });
-  }
-}
 
 /**
  * Removes the archives whose time is past by their records.
