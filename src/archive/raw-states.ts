@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { Digested } from '../base/digested.ts';
 import { ByteReader } from './byte-reader.ts';
 import { Container } from './container.ts';
 import { ArchiveError } from './errors.ts';
@@ -19,14 +19,8 @@ export async function* readRawStates(
   limits: ArchiveLimits,
   sha256: string,
 ): AsyncGenerator<RawState, void, void> {
-  const fileHash = createHash('sha256');
-  async function* digested(): AsyncGenerator<Uint8Array, void, void> {
-    for await (const chunk of source) {
-      fileHash.update(chunk);
-      yield chunk;
-    }
-  }
-  const bytes = new ByteReader(new Container(digested(), limits).tar());
+  const file = new Digested(source);
+  const bytes = new ByteReader(new Container(file, limits).tar());
   try {
     const tar = new TarReader(bytes);
     for (let entry = await tar.next(); entry !== null; entry = await tar.next()) {
@@ -37,7 +31,7 @@ export async function* readRawStates(
   } finally {
     await bytes.close();
   }
-  if (fileHash.digest('hex') !== sha256) {
+  if (file.sha256() !== sha256) {
     throw new ArchiveError('ARCHIVE_CORRUPT', 'the file is not the one that was verified');
   }
 }

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { Digested } from '../base/digested.ts';
 import { type FileOptions, readArchiveFile } from './archive-file.ts';
 import { type ArchiveSignature, checkAttestation } from './attestation.ts';
 import { Consistency } from './consistency.ts';
@@ -115,16 +115,8 @@ export async function* readArchive(
   source: AsyncIterable<Uint8Array>,
   { limits = DEFAULT_ARCHIVE_LIMITS, trust = TRUST_NOBODY, redacted = false }: ReadOptions = {},
 ): ArchiveMembers {
-  const fileHash = createHash('sha256');
-  let sizeBytes = 0n;
-  async function* digested(): AsyncGenerator<Uint8Array, void, void> {
-    for await (const chunk of source) {
-      fileHash.update(chunk);
-      sizeBytes += BigInt(chunk.length);
-      yield chunk;
-    }
-  }
-  const container = new Container(digested(), limits);
+  const file = new Digested(source);
+  const container = new Container(file, limits);
   const tar = container.tar();
   const walk = new MemberWalk(tar);
   try {
@@ -200,8 +192,8 @@ export async function* readArchive(
       versionDigests: versions.map(({ serial, sha256, byteLength }) => ({ serial, sha256, byteLength })),
       rawBytes: versions.reduce((sum, { byteLength }) => sum + BigInt(byteLength), 0n),
       historyDigest: digest,
-      sha256: fileHash.digest('hex'),
-      sizeBytes,
+      sha256: file.sha256(),
+      sizeBytes: BigInt(file.length),
       hasResources,
       counts: manifest.counts,
       signature,

@@ -1,6 +1,6 @@
-import { createHash } from 'node:crypto';
 import { open } from 'node:fs/promises';
 import { Encrypter, type Recipient, Stanza } from 'age-encryption';
+import { Digested } from '../base/digested.ts';
 import { readArchiveFile } from './archive-file.ts';
 
 /** Most keys that one file is encrypted for. */
@@ -47,19 +47,17 @@ export async function sealFile(
   const encrypter = new Encrypter();
   for (const recipient of recipients) encrypter.addRecipient(recipient);
   if (disclosedDigest !== null) encrypter.addRecipient(new DisclosedDigest(disclosedDigest));
-  const sealed = await encrypter.encrypt(ReadableStream.from(readArchiveFile(source, { signal })));
-  const hash = createHash('sha256');
-  let length = 0;
+  const sealed = new Digested(
+    await encrypter.encrypt(ReadableStream.from(readArchiveFile(source, { signal }))),
+  );
   await using file = await open(target, 'wx', 0o600);
   // Each piece waits for the disk: nobody waits for more than the encryption of 64 KiB.
   for await (const piece of sealed) {
     signal.throwIfAborted();
-    hash.update(piece);
-    length += piece.length;
     await file.writeFile(piece);
   }
   await file.sync();
-  return { sha256: hash.digest('hex'), sizeBytes: BigInt(length) };
+  return { sha256: sealed.sha256(), sizeBytes: BigInt(sealed.length) };
 }
 
 /** Nobody who could open the file: a line of its header that other programs pass over, and that its MAC protects. */

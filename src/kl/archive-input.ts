@@ -1,9 +1,9 @@
-import { createHash } from 'node:crypto';
 import { stat } from 'node:fs/promises';
 import { readArchiveFile } from '../archive/archive-file.ts';
 import { ArchiveError, type ArchiveErrorCode } from '../archive/errors.ts';
 import { type ArchiveMembers, readArchive } from '../archive/reader.ts';
 import type { SignatureTrust } from '../archive/signing-keys.ts';
+import { Digested } from '../base/digested.ts';
 import { isErrno } from '../base/errno.ts';
 import type { Context } from './context.ts';
 import { failure, KlError } from './endings.ts';
@@ -44,20 +44,17 @@ export async function* archiveMembers(
   work?: Work,
 ): ArchiveMembers {
   const size = await sizeOf(path);
-  let done = 0;
-  const hash = createHash('sha256');
-  async function* counted(): AsyncGenerator<Uint8Array, void, void> {
-    for await (const chunk of bytesOf(path, signal)) {
-      done += chunk.length;
-      hash.update(chunk);
-      work?.show({ step: 'reading', bytes: { done, total: size } });
+  const file = new Digested(bytesOf(path, signal));
+  async function* shown(): AsyncGenerator<Uint8Array, void, void> {
+    for await (const chunk of file) {
+      work?.show({ step: 'reading', bytes: { done: file.length, total: size } });
       yield chunk;
     }
   }
   const options = { trust, redacted: true };
-  if (!(await isSealedFile(path))) return yield* readArchive(counted(), options);
-  const inside = yield* readArchive(openSealed(counted(), identity), options);
-  return { ...inside, sha256: hash.digest('hex'), sizeBytes: BigInt(done) };
+  if (!(await isSealedFile(path))) return yield* readArchive(shown(), options);
+  const inside = yield* readArchive(openSealed(shown(), identity), options);
+  return { ...inside, sha256: file.sha256(), sizeBytes: BigInt(file.length) };
 }
 
 /** The bytes of a file. @throws KlError FILE_UNUSABLE where it cannot be read. */

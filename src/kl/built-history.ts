@@ -6,6 +6,7 @@ import { DEFAULT_ARCHIVE_LIMITS } from '../archive/format.ts';
 import { byTagName } from '../archive/history-digest.ts';
 import type { ArchivedState, ArchivedTag, ArchivedVersion, RawState } from '../archive/model.ts';
 import type { ArchiveContents } from '../archive/writer.ts';
+import { Digested } from '../base/digested.ts';
 import { isErrno } from '../base/errno.ts';
 import { present } from '../base/invariant.ts';
 import { stateLabelFault } from '../base/state-label.ts';
@@ -263,12 +264,9 @@ function tagOf(
 async function* rawStatesOf(kept: readonly Found[]): AsyncGenerator<RawState, void, void> {
   for (const { path, serial, byteLength, sha256 } of kept) {
     async function* content() {
-      const hash = createHash('sha256');
-      for await (const chunk of contentOf(path, byteLength)) {
-        hash.update(chunk);
-        yield chunk;
-      }
-      if (hash.digest('hex') !== sha256) throw changed(path);
+      const file = new Digested(contentOf(path, byteLength));
+      yield* file;
+      if (file.sha256() !== sha256) throw changed(path);
     }
     yield { serial, byteLength, content: content() };
   }

@@ -1,12 +1,14 @@
-import { createHash, randomUUID } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import { createWriteStream } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { pipeline } from 'node:stream/promises';
+import { Digested } from '../base/digested.ts';
 import { inPhase } from '../base/telemetry.ts';
 import type { KilolockDatabase } from '../database/connection.ts';
 import type { Caller } from '../history/states.ts';
 import { rowPathsOf } from '../restore/restore-request.ts';
 import { type LocalFile, ObjectMissingError } from '../store/object-store.ts';
+import { OpenDatabases } from './open-databases.ts';
 import type { ArchiveServices } from './services.ts';
 import type { Part } from './store-parts.ts';
 import {
@@ -125,15 +127,9 @@ export async function withLocalUpload<Result>(
 
 /** Writes bytes into a new file, for its owner alone, and tells their SHA-256 in lowercase hex. */
 async function saveLocally(bytes: AsyncIterable<Buffer>, path: string, signal: AbortSignal): Promise<string> {
-  const hash = createHash('sha256');
-  const digest = async function* (chunks: AsyncIterable<Buffer>) {
-    for await (const chunk of chunks) {
-      hash.update(chunk);
-      yield chunk;
-    }
-  };
-  await pipeline(bytes, digest, createWriteStream(path, { flags: 'wx', mode: 0o600 }), { signal });
-  return hash.digest('hex');
+  const digested = new Digested(bytes);
+  await pipeline(digested, createWriteStream(path, { flags: 'wx', mode: 0o600 }), { signal });
+  return digested.sha256();
 }
 
 /**
@@ -184,19 +180,11 @@ const PAGE = 1_000;
 export async function removeAbandonedUploads(
   services: Pick<ArchiveServices, 'environments' | 'store'>,
 ): Promise<void> {
-  const failures: unknown[] = [];
-  for (const database of services.environments.openDatabases) {
-    try {
-      for (const id of await findAbandoned(database.for('housekeeping'), PAGE)) {
-        await removeUpload(services, database, id);
-      }
-    } catch (error) {
-      failures.push(error);
-    }
-  }
-  if (failures.length > 0) {
-    throw new AggregateError(failures, 'Not every database could be asked.', { cause: failures[0] });
-  }
+  const databases = new OpenDatabases(services.environments);
+  await databases.ask(async (db, database) => {
+    for (const id of await findAbandoned(db, PAGE)) await removeUpload(services, database, id);
+  });
+  databases.end();
 }
 
 /**

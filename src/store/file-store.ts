@@ -1,4 +1,4 @@
-import { createHash, randomUUID } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import { constants, createReadStream } from 'node:fs';
 import {
   copyFile,
@@ -13,6 +13,7 @@ import {
   writeFile,
 } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { Digested } from '../base/digested.ts';
 import { isErrno } from '../base/errno.ts';
 import { OperatorError } from '../base/operator-error.ts';
 import { assertKey, ObjectExistsError, ObjectMissingError, type ObjectStore } from './object-store.ts';
@@ -141,9 +142,9 @@ async function replace(path: string, text: string): Promise<void> {
 }
 
 async function digestOf(path: string, signal: AbortSignal): Promise<string> {
-  const hash = createHash('sha256');
-  for await (const chunk of createReadStream(path, { signal })) hash.update(chunk);
-  return hash.digest('hex');
+  const file = new Digested(createReadStream(path, { signal }));
+  for await (const _ of file);
+  return file.sha256();
 }
 
 /** Copies a file from another file system, so that it appears whole. */
