@@ -289,23 +289,16 @@ async function readVisible(
 }
 
 function toRecord(row: OperationRow, namespace: StateNamespace): OperationRecord {
+  const { id, kind, status, stateId, actor, subject, createdAt, startedAt, finishedAt } = row;
   return {
-    id: row.id,
-    kind: row.kind,
-    status: row.status,
-    stateId: row.stateId,
+    ...{ id, kind, status, stateId, actor, subject, createdAt, startedAt, finishedAt },
     label: labelOf(namespace, row.stateName),
-    actor: row.actor,
-    subject: row.subject,
     progress: {
       versionsDone: BigInt(row.versionsDone),
       versionsTotal: row.versionsTotal === null ? null : BigInt(row.versionsTotal),
       bytesDone: BigInt(row.bytesDone),
       bytesTotal: row.bytesTotal === null ? null : BigInt(row.bytesTotal),
     },
-    createdAt: row.createdAt,
-    startedAt: row.startedAt,
-    finishedAt: row.finishedAt,
     expiresAt: row.legalHold ? null : row.expiresAt,
     retention: { retainUntil: row.retainUntil, legalHold: row.legalHold },
     archive: archiveOf(row),
