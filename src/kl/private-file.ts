@@ -1,5 +1,6 @@
-import { access, constants, open, rename, rm } from 'node:fs/promises';
-import { dirname } from 'node:path';
+import { access, constants, mkdtemp, open, rename, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
 import { getSystemErrorMessage } from 'node:util';
 import { isErrno } from '../base/errno.ts';
 import { failure } from './endings.ts';
@@ -17,13 +18,7 @@ export async function writePrivateFile(
   if (!replace) await refuseExisting(path);
   const draft = `${path}.${process.pid}.partial`;
   try {
-    const file = await open(draft, 'wx', 0o600);
-    try {
-      await file.writeFile(contents);
-      await file.sync();
-    } finally {
-      await file.close();
-    }
+    await writeFile(draft, contents, { mode: 0o600, flag: 'wx', flush: true });
     await rename(draft, path);
   } catch (error) {
     await rm(draft, { force: true });
@@ -33,12 +28,14 @@ export async function writePrivateFile(
 
 /** Makes a renaming survive a power cut. */
 export async function flushDirectoryOf(path: string): Promise<void> {
-  const directory = await open(dirname(path), 'r');
-  try {
-    await directory.sync();
-  } finally {
-    await directory.close();
-  }
+  await using directory = await open(dirname(path));
+  await directory.sync();
+}
+
+/** A directory for this process alone, which goes away with what is in it. */
+export async function temporaryDirectory(): Promise<AsyncDisposable & { readonly path: string }> {
+  const path = await mkdtemp(join(tmpdir(), 'kl-'));
+  return { path, [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true }) };
 }
 
 /** @throws KlError FILE_EXISTS when there is something at this path. */

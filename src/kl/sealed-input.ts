@@ -1,14 +1,14 @@
-import { createHash } from 'node:crypto';
-import { mkdtemp, open, readFile, rm, stat } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { open, readFile, stat, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { readArchiveFile } from '../archive/archive-file.ts';
 import { ArchiveError } from '../archive/errors.ts';
 import { SEALED_FILE_EXTENSION } from '../archive/format.ts';
 import { isSealed } from '../archive/sealed-file.ts';
 import type { Identities } from '../archive/unseal.ts';
+import { Digested } from '../base/digested.ts';
 import { isErrno } from '../base/errno.ts';
 import { failure } from './endings.ts';
+import { temporaryDirectory } from './private-file.ts';
 
 /** Whether a file begins as one that is encrypted with age. */
 export async function isSealedFile(path: string): Promise<boolean> {
@@ -54,19 +54,15 @@ export async function openFile(
   { identity, signal }: { readonly identity: string | null; readonly signal: AbortSignal },
 ): Promise<OpenedFile> {
   if (!(await isSealedFile(path))) return { path, async [Symbol.asyncDispose]() {} };
-  const aside = await mkdtemp(join(tmpdir(), 'kl-'));
-  const opened = join(aside, basename(path, SEALED_FILE_EXTENSION));
-  const remove = () => rm(aside, { recursive: true, force: true });
-  try {
-    await using file = await open(opened, 'wx', 0o600);
-    for await (const piece of openSealed(readArchiveFile(path, { signal }), identity)) {
-      await file.writeFile(piece);
-    }
-  } catch (error) {
-    await remove();
-    throw error;
-  }
-  return { path: opened, [Symbol.asyncDispose]: remove };
+  await using resources = new AsyncDisposableStack();
+  const aside = resources.use(await temporaryDirectory());
+  const opened = join(aside.path, basename(path, SEALED_FILE_EXTENSION));
+  await writeFile(opened, openSealed(readArchiveFile(path, { signal }), identity), {
+    mode: 0o600,
+    flag: 'wx',
+  });
+  const kept = resources.move();
+  return { path: opened, [Symbol.asyncDispose]: () => kept.disposeAsync() };
 }
 
 /** The digest and the length of a file, whatever is in it. */
@@ -74,13 +70,9 @@ export async function fileDigest(
   path: string,
   signal: AbortSignal,
 ): Promise<{ readonly sha256: string; readonly sizeBytes: bigint }> {
-  const hash = createHash('sha256');
-  let length = 0;
-  for await (const chunk of readArchiveFile(path, { signal })) {
-    hash.update(chunk);
-    length += chunk.length;
-  }
-  return { sha256: hash.digest('hex'), sizeBytes: BigInt(length) };
+  const file = new Digested(readArchiveFile(path, { signal }));
+  for await (const _ of file);
+  return { sha256: file.sha256(), sizeBytes: BigInt(file.length) };
 }
 
 /** No file of keys is as long. */

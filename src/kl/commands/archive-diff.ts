@@ -1,6 +1,4 @@
-import { mkdtemp, rm, stat } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { stat } from 'node:fs/promises';
 import type { ArchivedTag, ArchivedVersion, VersionDigest } from '../../archive/model.ts';
 import type { VerifiedArchive } from '../../archive/reader.ts';
 import { present } from '../../base/invariant.ts';
@@ -9,6 +7,7 @@ import { UnsupportedStateDocumentError } from '../../terraform/errors.ts';
 import { named } from '../archive-input.ts';
 import type { CommonOptions, Context } from '../context.ts';
 import { EXIT, type Exit, KlError, troubled } from '../endings.ts';
+import { temporaryDirectory } from '../private-file.ts';
 import { Progress } from '../progress.ts';
 import { type RawStateBytes, readVersion } from '../read-version.ts';
 import { type Difference, diffStates } from '../state-diff.ts';
@@ -40,16 +39,17 @@ export async function diffArchives(
   before: string,
   after: string,
 ): Promise<Exit> {
-  const aside = await mkdtemp(join(tmpdir(), 'kl-'));
+  await using aside = await temporaryDirectory();
   try {
-    const [one, other] = [await locate(context, before, aside), await locate(context, after, aside)];
+    const [one, other] = [
+      await locate(context, before, aside.path),
+      await locate(context, after, aside.path),
+    ];
     return report(context, await read(context, one), await read(context, other), {
       ofVersions: one.reference !== null || other.reference !== null,
     });
   } catch (error) {
     throw troubled(error);
-  } finally {
-    await rm(aside, { recursive: true, force: true });
   }
 }
 

@@ -1,12 +1,10 @@
 import { createReadStream } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import type { CommonOptions, Context } from '../context.ts';
 import { EXIT, type Exit, failure } from '../endings.ts';
 import { type ExportedFile, exportState } from '../export-state.ts';
-import { refuseExisting } from '../private-file.ts';
+import { refuseExisting, temporaryDirectory } from '../private-file.ts';
 import { Progress } from '../progress.ts';
 import { connect } from '../service.ts';
 import { archivePathOf } from '../state-file-name.ts';
@@ -92,16 +90,12 @@ async function toStandardOutput(
   service: Connected,
   exported: Omit<Parameters<typeof exportState>[1], 'path'>,
 ): Promise<void> {
-  const aside = await mkdtemp(join(tmpdir(), 'kl-'));
-  try {
-    const path = join(aside, 'out.klstate');
-    const asIs = { ...exported, isNamedByKind: false, path };
-    const { historyDigest } = await take(context, service, asIs, true);
-    await pipeline(createReadStream(path), process.stdout, { end: false });
-    context.terminal.say(`History digest ${historyDigest}`);
-  } finally {
-    await rm(aside, { recursive: true, force: true });
-  }
+  await using aside = await temporaryDirectory();
+  const path = join(aside.path, 'out.klstate');
+  const asIs = { ...exported, isNamedByKind: false, path };
+  const { historyDigest } = await take(context, service, asIs, true);
+  await pipeline(createReadStream(path), process.stdout, { end: false });
+  context.terminal.say(`History digest ${historyDigest}`);
 }
 
 /** What was exported, in the service's names. */
