@@ -4,7 +4,7 @@ import { parse } from 'yaml';
 import { present } from '../../../src/base/invariant.ts';
 import type { KilolockDatabase } from '../../../src/database/connection.ts';
 import { createApiToken, createEnvironment } from '../../auth/support/kilolock-tenancy.ts';
-import { Machine } from '../../chaos/machines.ts';
+import { Machine, type Role } from '../../chaos/machines.ts';
 import { createTestDatabase } from '../../support/database.ts';
 import { freePort } from '../../support/free-port.ts';
 import { startS3Server } from '../../support/s3-server.ts';
@@ -34,13 +34,14 @@ interface ComposeService {
 
 const COMPOSE = new URL('../../../examples/compose/compose.yaml', import.meta.url);
 const RIGHTS = new URL('../../../docs/rights.sql', import.meta.url);
+const PROCESSES = ['replica-1', 'replica-2', 'worker'] as const;
 const ROLE = 'state_archive_service';
 const PATIENCE_MS = 60_000;
 
 /** @param name tells deployments of one PostgreSQL apart. */
 export async function startDeployment(name: string): Promise<Deployment> {
   const { services } = parse(readFileSync(COMPOSE, 'utf8'), { merge: true }) as {
-    services: { replica: ComposeService; worker: ComposeService; migrate: ComposeService };
+    services: Readonly<Record<(typeof PROCESSES)[number] | 'migrate', ComposeService>>;
   };
   const [test, storage] = await Promise.all([createTestDatabase(), startS3Server()]);
   const { database } = test;
@@ -88,20 +89,21 @@ export async function startDeployment(name: string): Promise<Deployment> {
   // As Kilolock leaves a database: nothing of ours is there.
   await database.pool.query('drop schema state_archive, state_archive_queue cascade');
   await prepare();
-  const { ARCHIVE_STORE_URL } = environmentOf(services.replica);
+  const { ARCHIVE_STORE_URL } = environmentOf(services['replica-1']);
   storage.createBucket(new URL(present(ARCHIVE_STORE_URL, 'a replica has a store')).hostname);
 
   const seats = await Promise.all(
-    (['replica', 'replica', 'worker'] as const).map(async (role, index) => {
+    PROCESSES.map(async (service) => {
       const port = await freePort();
       const environment: Readonly<Record<string, string>> = {
-        ...environmentOf(services[role]),
+        ...environmentOf(services[service]),
         PUBLIC_URL: `http://127.0.0.1:${port}`,
         DATA_DIR: await temporaryDirectory(),
         // Nobody balances here, who would have to be told.
         DRAIN_SECONDS: '0',
       };
-      return { role, name: `${name} ${role} ${index}`, port, environment };
+      const role: Role = service === 'worker' ? 'worker' : 'replica';
+      return { role, name: `${name} ${service}`, port, environment };
     }),
   );
   const startMachine = async (
