@@ -1,5 +1,5 @@
 import { constants, createZstdDecompress } from 'node:zlib';
-import { ByteReader } from './byte-reader.ts';
+import { ByteReader } from '../base/byte-reader.ts';
 import { DECODED_CHUNK_BYTES, decodeThrough } from './decode-through.ts';
 import { ArchiveError } from './errors.ts';
 import { type ArchiveLimits, EXPANSION_RATIO_GRACE_BYTES, MAX_ZSTD_WINDOW_LOG, MEMBER } from './format.ts';

@@ -1,6 +1,6 @@
 import { types } from 'node:util';
 import { crc32, createInflateRaw } from 'node:zlib';
-import { ByteReader } from './byte-reader.ts';
+import { ByteReader } from '../base/byte-reader.ts';
 import { DECODED_CHUNK_BYTES, decodeThrough } from './decode-through.ts';
 import { ArchiveError } from './errors.ts';
 

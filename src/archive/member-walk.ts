@@ -1,5 +1,5 @@
 import { createHash, type Hash } from 'node:crypto';
-import { ByteReader } from './byte-reader.ts';
+import { ByteReader } from '../base/byte-reader.ts';
 import { ArchiveError, quoted } from './errors.ts';
 import { isMemberName } from './format.ts';
 import { type TarEntry, TarReader } from './tar.ts';

@@ -1,5 +1,5 @@
+import { ByteReader } from '../base/byte-reader.ts';
 import { Digested } from '../base/digested.ts';
-import { ByteReader } from './byte-reader.ts';
 import { Container } from './container.ts';
 import { ArchiveError } from './errors.ts';
 import { type ArchiveLimits, serialOfMember } from './format.ts';

@@ -1,4 +1,4 @@
-import type { ByteReader } from './byte-reader.ts';
+import type { ByteReader } from '../base/byte-reader.ts';
 import { ArchiveError, quoted } from './errors.ts';
 
 /** POSIX ustar: everything comes in blocks of 512 bytes. */

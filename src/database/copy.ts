@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { from as copyFrom, to as copyTo } from 'pg-copy-streams';
+import { ByteReader } from '../base/byte-reader.ts';
 import { isInt64 } from '../base/int64.ts';
 import { isUtcTime } from '../base/time.ts';
 import { isUuid } from '../base/uuid.ts';
@@ -66,115 +67,69 @@ export async function* copyTextRows(
   const stream = session.client.query(copyTo(`COPY (${query}) TO STDOUT (FORMAT binary)`));
   // The iterator below throws this error; but one that comes after the iterator has gone would end the process.
   stream.on('error', () => {});
-  const reader = new ByteReader(stream, session);
+  const chunks = stream[Symbol.asyncIterator]();
+  /** Whether the stream itself has ended: by the server, or the connection, or where it should. */
   let over = false;
+  const reader = new ByteReader({
+    [Symbol.asyncIterator]: () => ({
+      async next() {
+        try {
+          return await session.answered(chunks.next());
+        } catch (error) {
+          over = true;
+          throw error;
+        }
+      },
+    }),
+  });
   try {
-    const signature = await reader.take(SIGNATURE.length);
+    const signature = whole(await reader.exactly(SIGNATURE.length), SIGNATURE.length);
     if (!signature.equals(SIGNATURE))
       throw new CopyError('PostgreSQL did not answer COPY in its binary format.');
-    await reader.take(4); // flags
-    await reader.skip((await reader.take(4)).readInt32BE());
+    await reader.exactly(4); // flags
+    await reader.exactly(whole(await reader.exactly(4), 4).readInt32BE());
 
     for (;;) {
-      const columns = (await reader.take(2)).readInt16BE();
+      const columns = whole(await reader.exactly(2), 2).readInt16BE();
       if (columns === TRAILER) break;
       if (columns !== 2) throw new CopyError(`COPY was to yield two columns and yields ${columns}.`);
-      const keyLength = (await reader.take(4)).readInt32BE();
+      const keyLength = whole(await reader.exactly(4), 4).readInt32BE();
       if (keyLength === NULL_LENGTH) throw new CopyError('COPY yields NULL in its first column, the key.');
-      const key = (await reader.take(keyLength)).toString('utf8');
-      const byteLength = (await reader.take(4)).readInt32BE();
+      const key = whole(await reader.exactly(keyLength), keyLength).toString('utf8');
+      const byteLength = whole(await reader.exactly(4), 4).readInt32BE();
       if (byteLength === NULL_LENGTH)
         throw new CopyError(`COPY yields NULL in its second column, for the key ${key}.`);
 
-      const content = reader.stretch(byteLength);
+      let left = byteLength;
+      const next = async (): Promise<Uint8Array> => {
+        const bytes = (await reader.some(left)) ?? cutOff();
+        left -= bytes.length;
+        return bytes;
+      };
+      const content = {
+        async *[Symbol.asyncIterator]() {
+          while (left > 0) yield await next();
+        },
+      };
       yield { key, byteLength, content };
-      await content.skipRest();
+      while (left > 0) await next();
     }
-    await reader.end();
+    if ((await reader.some(1)) !== null)
+      throw new CopyError('The COPY stream of PostgreSQL goes on after its trailer.');
     over = true;
   } finally {
-    if (!over && !reader.failed) session.discard(new CopyError('A COPY was left before its end.'));
+    if (!over) session.discard(new CopyError('A COPY was left before its end.'));
   }
 }
 
-/** Takes exact numbers of bytes from a stream of chunks. */
-class ByteReader {
-  readonly #chunks: AsyncIterator<Buffer>;
-  readonly #session: DatabaseSession;
-  #rest: Buffer = Buffer.alloc(0);
-  /** The stream itself failed: the server, or the connection, has ended the COPY. */
-  failed = false;
+/** So many bytes of a COPY as they were asked for. @throws CopyError when the stream has ended before. */
+function whole(bytes: Uint8Array, length: number): Buffer {
+  if (bytes.length < length) cutOff();
+  return bytes instanceof Buffer ? bytes : Buffer.from(bytes);
+}
 
-  constructor(stream: AsyncIterable<Buffer>, session: DatabaseSession) {
-    this.#chunks = stream[Symbol.asyncIterator]();
-    this.#session = session;
-  }
-
-  async #next(): Promise<Buffer | undefined> {
-    try {
-      const { value, done } = await this.#session.answered(this.#chunks.next());
-      return done ? undefined : value;
-    } catch (error) {
-      this.failed = true;
-      throw error;
-    }
-  }
-
-  /** The next bytes, between 1 and `most` of them, as they came. */
-  async upTo(most: number): Promise<Buffer> {
-    while (this.#rest.length === 0) {
-      const chunk = await this.#next();
-      if (chunk === undefined)
-        throw new CopyError('The COPY stream of PostgreSQL ended in the middle of a row.');
-      this.#rest = chunk;
-    }
-    const bytes = this.#rest.subarray(0, most);
-    this.#rest = this.#rest.subarray(bytes.length);
-    return bytes;
-  }
-
-  async take(length: number): Promise<Buffer> {
-    if (this.#rest.length >= length) {
-      const bytes = this.#rest.subarray(0, length);
-      this.#rest = this.#rest.subarray(length);
-      return bytes;
-    }
-    const parts: Buffer[] = [];
-    for (let missing = length; missing > 0; ) {
-      const part = await this.upTo(missing);
-      parts.push(part);
-      missing -= part.length;
-    }
-    return Buffer.concat(parts, length);
-  }
-
-  async skip(length: number): Promise<void> {
-    for (let left = length; left > 0; ) left -= (await this.upTo(left)).length;
-  }
-
-  /** The next `length` bytes as a stream of their own. */
-  stretch(length: number): AsyncIterable<Uint8Array> & { skipRest(): Promise<void> } {
-    const reader = this;
-    let left = length;
-    return {
-      async *[Symbol.asyncIterator]() {
-        while (left > 0) {
-          const bytes = await reader.upTo(left);
-          left -= bytes.length;
-          yield bytes;
-        }
-      },
-      async skipRest() {
-        await reader.skip(left);
-        left = 0;
-      },
-    };
-  }
-
-  async end(): Promise<void> {
-    if (this.#rest.length > 0 || (await this.#next()) !== undefined)
-      throw new CopyError('The COPY stream of PostgreSQL goes on after its trailer.');
-  }
+function cutOff(): never {
+  throw new CopyError('The COPY stream of PostgreSQL ended in the middle of a row.');
 }
 
 /**

@@ -17,17 +17,14 @@ export class ByteReader {
       if (next.done === true) return null;
       this.#chunk = next.value;
     }
-    const piece = this.#chunk.subarray(0, limit);
-    this.#chunk = this.#chunk.subarray(piece.length);
-    return piece;
+    return this.#take(limit);
   }
 
   /** `length` bytes; fewer only at the end of the stream. */
   async exactly(length: number): Promise<Uint8Array> {
-    const first = (await this.some(length)) ?? new Uint8Array(0);
-    if (first.length === length) return first;
-    const pieces: Uint8Array[] = [Buffer.from(first)];
-    let missing = length - first.length;
+    if (this.#chunk.length >= length) return this.#take(length);
+    const pieces: Uint8Array[] = [];
+    let missing = length;
     while (missing > 0) {
       const piece = await this.some(missing);
       if (piece === null) break;
@@ -35,6 +32,12 @@ export class ByteReader {
       missing -= piece.length;
     }
     return Buffer.concat(pieces);
+  }
+
+  #take(limit: number): Uint8Array {
+    const piece = this.#chunk.subarray(0, limit);
+    this.#chunk = this.#chunk.subarray(piece.length);
+    return piece;
   }
 
   /** Gives bytes back, to be read again before anything else. */
