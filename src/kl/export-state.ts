@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { link, open, readFile, rename, rm, stat } from 'node:fs/promises';
 import { ArchiveError } from '../archive/errors.ts';
 import { SEALED_FILE_EXTENSION } from '../archive/format.ts';
-import type { VerifiedArchive } from '../archive/reader.ts';
+import { type VerifiedArchive, verified } from '../archive/reader.ts';
 import { isErrno } from '../base/errno.ts';
 import { archiveMembers, named, type Reading } from './archive-input.ts';
 import { DOCUMENTS, type FileAnswer, type OperationAnswer, type UserError } from './documents.ts';
@@ -52,7 +52,6 @@ interface ExportOptions extends Reading {
 
 /** A link that gives no byte for this long is given up, and asked for anew. */
 const STALL_MS = 30_000;
-const PROGRESS_MS = 50;
 
 /**
  * Exports a state to a file, which appears under its name once it has been downloaded and verified whole. What was begun and
@@ -216,7 +215,6 @@ async function receive(
     }
     await using out = await open(partial, 'a', 0o600);
     let done = Number(from);
-    let shown = 0;
     for await (const chunk of response.body) {
       timer.refresh();
       if (done + chunk.length > total) {
@@ -225,10 +223,7 @@ async function receive(
       }
       await out.writeFile(chunk);
       done += chunk.length;
-      if (performance.now() - shown > PROGRESS_MS || done === total) {
-        shown = performance.now();
-        work.show({ step: 'downloading', bytes: { done, total } });
-      }
+      work.show({ step: 'downloading', bytes: { done, total } });
     }
   } catch (error) {
     if (error instanceof KlError) throw error;
@@ -261,8 +256,8 @@ async function verify(
     if (isClosed) {
       if ((await fileDigest(partial, reading.signal)).sha256 === file.sha256) return null;
     } else {
-      const verified = await verifiedArchive(partial, reading);
-      if (verified.sha256 === file.sha256 && verified.historyDigest === file.historyDigest) return verified;
+      const archive = await verified(archiveMembers(partial, reading));
+      if (archive.sha256 === file.sha256 && archive.historyDigest === file.historyDigest) return archive;
     }
   } catch (error) {
     if (!(error instanceof ArchiveError)) throw error;
@@ -282,14 +277,6 @@ async function verify(
       advice: 'Run it again; it begins anew.',
     },
   );
-}
-
-async function verifiedArchive(path: string, reading: Reading): Promise<VerifiedArchive> {
-  await using members = archiveMembers(path, reading);
-  for (;;) {
-    const next = await members.next();
-    if (next.done) return next.value;
-  }
 }
 
 /** Gives the file its name; one that has appeared there meanwhile is left alone unless it may be replaced. */

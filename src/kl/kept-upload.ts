@@ -1,6 +1,7 @@
 import { mkdir, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
+import { isAlive } from '../base/process-alive.ts';
 import { sha256Of } from './digests.ts';
 import { writePrivateFile } from './private-file.ts';
 
@@ -39,7 +40,7 @@ export class KeptUpload {
   async read(): Promise<Announced | null> {
     try {
       const { id, url, pid } = JSON.parse(await readFile(this.#path, 'utf8')) as Announced & { pid: number };
-      if (pid !== process.pid && isRunning(pid)) return null;
+      if (pid !== process.pid && isAlive(pid)) return null;
       const announced = { id: String(id), url: new URL(url).href };
       await this.write(announced);
       return announced;
@@ -70,13 +71,5 @@ async function removeOld(): Promise<void> {
   for (const name of await readdir(directory())) {
     const path = join(directory(), name);
     if (Date.now() - (await stat(path)).mtimeMs > MAX_AGE_MS) await rm(path, { force: true });
-  }
-}
-
-function isRunning(pid: number): boolean {
-  try {
-    return process.kill(pid, 0);
-  } catch {
-    return false;
   }
 }

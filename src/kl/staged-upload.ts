@@ -13,7 +13,6 @@ const STALL_MS = 60_000;
 const ANSWER_MS = 30_000;
 /** Whoever has to go is not kept for long. */
 const DELETE_MS = 5_000;
-const PROGRESS_MS = 50;
 const TUS = { 'tus-resumable': '1.0.0' };
 
 /**
@@ -149,7 +148,6 @@ async function send(
   const stall = new AbortController();
   const timer = setTimeout(() => stall.abort(new DOMException('stalled', 'TimeoutError')), STALL_MS);
   let done = from;
-  let shown = 0;
   let cut: KlError | null = null;
   async function* rest(): AsyncGenerator<Buffer, void, void> {
     for await (const chunk of createReadStream(path, { start: from, end: size - 1 })) {
@@ -157,8 +155,6 @@ async function send(
       // Asked for the next, somebody has taken this one.
       timer.refresh();
       done += (chunk as Buffer).length;
-      if (performance.now() - shown < PROGRESS_MS && done < size) continue;
-      shown = performance.now();
       work.show({ step: 'sending', bytes: { done, total: size } });
     }
     if (done < size) {
