@@ -248,7 +248,11 @@ export async function verifyArchive(
   path: string,
   { grown, signal, ...options }: VerifyOptions = {},
 ): Promise<VerifiedArchive> {
-  await using members = readArchive(readArchiveFile(path, { grown, signal }), options);
+  return verified(readArchive(readArchiveFile(path, { grown, signal }), options));
+}
+
+/** Reads an archive to its end. */
+export async function verified(members: ArchiveMembers): Promise<VerifiedArchive> {
   for (;;) {
     const next = await members.next();
     if (next.done) return next.value;

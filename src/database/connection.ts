@@ -57,8 +57,6 @@ export interface ConnectOptions {
   readonly connectionString: string;
   /** Most connections open at one time for each kind of work but the queue, see {@link Lane}; 8 when absent. */
   readonly maxConnections?: number;
-  /** What `pg_stat_activity` shows; `kilolock-state-archive` when absent. */
-  readonly applicationName?: string;
 }
 
 /** The server answered COMMIT with a rollback: an earlier statement had failed and its error was swallowed. */
@@ -132,7 +130,7 @@ export function connectDatabase(options: ConnectOptions): KilolockDatabase {
       connectionTimeoutMillis: Math.min(CONNECT_MS, (address.connectTimeoutSeconds ?? Infinity) * 1000),
       keepAlive: true,
       keepAliveInitialDelayMillis: KEEP_ALIVE_MS,
-      application_name: options.applicationName ?? 'kilolock-state-archive',
+      application_name: 'kilolock-state-archive',
       types,
     });
     // A broken connection fails the query that runs on it, and the pool replaces it; without listeners the same

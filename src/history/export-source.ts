@@ -21,6 +21,7 @@ const SHORT_PAYLOAD_BYTES = 64 * 1024;
 /** The state has no version: a shell that a lock created (data model 5), or it was deleted meanwhile. */
 export class StateEmptyError extends Error {
   override readonly name = 'StateEmptyError';
+  readonly code = 'STATE_EMPTY';
 }
 
 /**
@@ -41,19 +42,10 @@ export async function openExportSource(
     throw new StateEmptyError('The state has no version yet, so there is no history to export.');
   }
   const archivedState = {
-    id: state.id,
-    label: state.label,
-    name: state.name,
-    workspace: state.workspace,
-    environment: state.environment,
+    ...state,
     lineage: history.lineage,
-    lifecycleStatus: state.lifecycleStatus,
-    createdAt: state.createdAt,
-    updatedAt: state.updatedAt,
     currentSerial: history.current.serial,
     currentVersionId: history.current.versionId,
-    exclusiveLocks: state.exclusiveLocks,
-    coexistenceMode: state.coexistenceMode,
   };
   const fault = stateFault(archivedState);
   if (fault !== null) throw unarchivable('The state', fault);

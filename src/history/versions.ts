@@ -181,13 +181,7 @@ export async function readVersionContents(
   db: Kysely<Database>,
   versionIds: readonly string[],
 ): Promise<Map<string, VersionContents>> {
-  const { rows } = await sql<{
-    id: string;
-    resources: string;
-    added: string;
-    changed: string;
-    removed: string;
-  }>`
+  const { rows } = await sql<VersionContents & { readonly id: string }>`
     with wanted as (
       select version.id, version.state_id, version.serial, (
         select max(before.serial) from public.state_versions before
@@ -208,29 +202,19 @@ export async function readVersionContents(
       group by wanted.id, wanted.state_id, span.address
     )
     select wanted.id,
-      count(here) as resources,
-      count(*) filter (where here is not null and earlier is null) as added,
+      count(here)::int as resources,
+      count(*) filter (where here is not null and earlier is null)::int as added,
       count(*) filter (where here <> earlier and (
         select count(distinct span.attributes::text) from public.resources span
         where span.state_id = instance.state_id and span.address = instance.address
           and span.create_serial in (here, earlier)
-      ) > 1) as changed,
-      count(*) filter (where here is null and earlier is not null) as removed
+      ) > 1)::int as changed,
+      count(*) filter (where here is null and earlier is not null)::int as removed
     from wanted
     left join instance on instance.id = wanted.id
     group by wanted.id
   `.execute(db);
-  return new Map(
-    rows.map((row) => [
-      row.id,
-      {
-        resources: Number(row.resources),
-        added: Number(row.added),
-        changed: Number(row.changed),
-        removed: Number(row.removed),
-      },
-    ]),
-  );
+  return new Map(rows.map(({ id, ...contents }) => [id, contents]));
 }
 
 /** The names of each version's outputs in Unicode code point order, by version id. Values are never read. */

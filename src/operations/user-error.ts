@@ -85,14 +85,12 @@ export function toUserError(error: unknown): UserError | null {
   if (error instanceof RetentionRefusedError) {
     return { code: 'RETENTION_UNSUPPORTED', message: `${error.message} Nothing was changed.`, path: null };
   }
-  if (error instanceof StateEmptyError) {
-    return { code: 'STATE_EMPTY', message: error.message, path: pathTo('name') };
-  }
-  if (error instanceof StateAmbiguousError) {
-    return { code: 'STATE_AMBIGUOUS', message: error.message, path: pathTo('name') };
-  }
-  if (error instanceof HistoryInconsistentError) {
-    return { code: 'HISTORY_INCONSISTENT', message: error.message, path: pathTo('name') };
+  if (
+    error instanceof StateEmptyError ||
+    error instanceof StateAmbiguousError ||
+    error instanceof HistoryInconsistentError
+  ) {
+    return { code: error.code, message: error.message, path: pathTo('name') };
   }
   return null;
 }
