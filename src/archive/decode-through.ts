@@ -1,14 +1,14 @@
 import { pipeline, type Transform } from 'node:stream';
 import { types } from 'node:util';
+import { letGo } from '../base/let-go.ts';
 import { ArchiveError } from './errors.ts';
 
 /** Size of the pieces that decoders hand out: few round trips to the thread pool, little memory. */
 export const DECODED_CHUNK_BYTES = 512 * 1024;
 
 /**
- * The output of a decoder fed from `source`, its `chunkSize` being {@link DECODED_CHUNK_BYTES}: each piece is there until the
- * next is asked for. An error of the source comes out as it is; one of the decoder as
- * ARCHIVE_CORRUPT. Leaving the loop ends the decoder and the source.
+ * The output of a decoder fed from `source`: each piece is there until the next is asked for. An error of the source comes out
+ * as it is; one of the decoder as ARCHIVE_CORRUPT. Leaving the loop ends the decoder and the source.
  */
 export async function* decodeThrough(
   source: AsyncIterable<Uint8Array>,
@@ -26,15 +26,6 @@ export async function* decodeThrough(
     decoder.destroy();
     await settled;
   }
-}
-
-/**
- * Gives back what a decoder has filled, once its end has been handed out. The collector of garbage would leave some thirty
- * megabytes of it about, for hardly anything else is made meanwhile.
- */
-function letGo({ buffer, byteOffset, length }: Buffer): void {
-  if (buffer.byteLength !== DECODED_CHUNK_BYTES || byteOffset + length < DECODED_CHUNK_BYTES) return;
-  if (buffer instanceof ArrayBuffer) buffer.transfer(0);
 }
 
 function damaged(cause: Error & { code: string }): ArchiveError {

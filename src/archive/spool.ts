@@ -1,12 +1,12 @@
-import { createReadStream, createWriteStream } from 'node:fs';
-import { pipeline } from 'node:stream/promises';
+import { open } from 'node:fs/promises';
 
-const CHUNK_CHARACTERS = 64 * 1024;
+const PIECE_BYTES = 64 * 1024;
 
 /** Lines put aside in a file, because a tar header gives the size of a member before its bytes. */
 export interface Spool {
   lines: number;
   byteLength: number;
+  /** The bytes, each piece of them until the next is asked for. */
   read(): AsyncIterable<Uint8Array>;
 }
 
@@ -16,20 +16,39 @@ export interface Spool {
  * @param lines Each with its newline.
  */
 export async function spoolLines(lines: AsyncIterable<string>, path: string): Promise<Spool> {
+  await using file = await open(path, 'wx', 0o600);
+  const encoder = new TextEncoder();
+  // Encoded at once, and into the same memory: what is gathered as text or in fresh buffers outlives the nursery, and piles up.
+  const piece = Buffer.allocUnsafeSlow(PIECE_BYTES);
+  let used = 0;
   let count = 0;
   let byteLength = 0;
-  async function* chunks(): AsyncGenerator<string, void, void> {
-    let pending = '';
-    for await (const line of lines) {
-      count += 1;
-      byteLength += Buffer.byteLength(line);
-      pending += line;
-      if (pending.length < CHUNK_CHARACTERS) continue;
-      yield pending;
-      pending = '';
+  const flush = async () => {
+    if (used === 0) return;
+    await file.writeFile(piece.subarray(0, used));
+    byteLength += used;
+    used = 0;
+  };
+  for await (const line of lines) {
+    count += 1;
+    for (let rest = line; rest !== ''; ) {
+      const { read, written } = encoder.encodeInto(rest, piece.subarray(used));
+      used += written;
+      rest = rest.slice(read);
+      if (rest !== '') await flush();
     }
-    if (pending !== '') yield pending;
   }
-  await pipeline(chunks, createWriteStream(path, { flags: 'wx', mode: 0o600 }));
-  return { lines: count, byteLength, read: () => createReadStream(path) };
+  await flush();
+  return { lines: count, byteLength, read: () => readAgain(path, byteLength) };
+}
+
+async function* readAgain(path: string, byteLength: number): AsyncGenerator<Uint8Array, void, void> {
+  await using file = await open(path);
+  const piece = Buffer.allocUnsafeSlow(PIECE_BYTES);
+  for (let left = byteLength; left > 0; ) {
+    const { bytesRead } = await file.read(piece, 0, Math.min(left, piece.length));
+    if (bytesRead === 0) return;
+    left -= bytesRead;
+    yield piece.subarray(0, bytesRead);
+  }
 }

@@ -1,8 +1,7 @@
 import { createHash } from 'node:crypto';
-import type { WriteStream } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
-import { pipeline } from 'node:stream/promises';
 import { constants, createZstdCompress, type ZstdCompress } from 'node:zlib';
+import { letGo } from '../base/let-go.ts';
 import { Growth } from './growth.ts';
 
 /** What is compressed at one time: each time is a trip to the thread pool, and ends in one small write to the file. */
@@ -22,8 +21,8 @@ export class ZstdFile {
   /** Tells how many bytes the file has so far, and ends when it is complete. */
   readonly growth: Growth = new Growth();
   readonly #compressor: ZstdCompress;
-  readonly #file: WriteStream;
   readonly #hash = createHash('sha256');
+  #bytesWritten = 0;
   /** Settles when the file is complete and on the disk, or has failed. */
   readonly #written: Promise<void>;
   #gathered = new Uint8Array(CHUNK_BYTES);
@@ -56,9 +55,7 @@ export class ZstdFile {
       },
       chunkSize: OUTPUT_BYTES,
     });
-    this.#compressor.on('data', (piece: Uint8Array) => this.#hash.update(piece));
-    this.#file = file.createWriteStream({ flush: true });
-    this.#written = pipeline(this.#compressor, this.#file);
+    this.#written = this.#writeTo(file);
     // A chunk that is being compressed then is never answered by zlib.
     this.#written.catch((error) => this.#failChunk(error));
   }
@@ -88,8 +85,8 @@ export class ZstdFile {
     await this.#compressed;
     this.#compressor.end();
     await this.#written;
-    this.growth.complete(this.#file.bytesWritten);
-    return { sha256: this.#hash.digest('hex'), sizeBytes: BigInt(this.#file.bytesWritten) };
+    this.growth.complete(this.#bytesWritten);
+    return { sha256: this.#hash.digest('hex'), sizeBytes: BigInt(this.#bytesWritten) };
   }
 
   /** Lets go of an unfinished file, and has those who follow its growth learn why. Resolves when it is closed. */
@@ -97,6 +94,20 @@ export class ZstdFile {
     this.growth.fail(reason);
     this.#compressor.destroy();
     await this.#written.catch(() => {});
+  }
+
+  async #writeTo(file: FileHandle): Promise<void> {
+    try {
+      for await (const piece of this.#compressor) {
+        this.#hash.update(piece);
+        await file.writeFile(piece);
+        this.#bytesWritten += piece.length;
+        letGo(piece);
+      }
+      await file.sync();
+    } finally {
+      await file.close();
+    }
   }
 
   async #writeOver(bytes: Uint8Array): Promise<void> {
@@ -126,10 +137,10 @@ export class ZstdFile {
       this.#failChunk = reject;
       this.#compressor.write(chunk, (error) => {
         if (!error) resolve();
-        // What is written to after it has failed says only that; the pipeline knows why.
+        // What is written to after it has failed says only that; the writing knows why.
         else this.#written.then(() => reject(error), reject);
       });
     });
-    this.growth.reach(this.#file.bytesWritten);
+    this.growth.reach(this.#bytesWritten);
   }
 }

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { from as copyFrom, to as copyTo } from 'pg-copy-streams';
 import { ByteReader } from '../base/byte-reader.ts';
 import { isInt64 } from '../base/int64.ts';
+import { letGo } from '../base/let-go.ts';
 import { isUtcTime } from '../base/time.ts';
 import { isUuid } from '../base/uuid.ts';
 import type { DatabaseSession } from './connection.ts';
@@ -11,7 +12,10 @@ export interface StreamedRow {
   readonly key: string;
   /** Length of `content` in bytes. */
   readonly byteLength: number;
-  /** The UTF-8 of the second column. Read it once, before the next row is asked for; what is left unread is skipped. */
+  /**
+   * The UTF-8 of the second column. Read it once, before the next row is asked for, and each piece before the next piece is; what
+   * is left unread is skipped.
+   */
   readonly content: AsyncIterable<Uint8Array>;
 }
 
@@ -47,6 +51,9 @@ const JSONB_VERSION = 1;
 /** One field of a tuple is below 1 GiB (PostgreSQL, MaxAllocSize). */
 const MAX_FIELD_BYTES = 0x3fffffff;
 
+/** As bytes, two pieces that wait would be copied into a third, and nobody knew when those are used up. */
+const PIECE_BY_PIECE = { objectMode: true, highWaterMark: 1 };
+
 /**
  * Runs `query`, a SELECT of two text columns, through `COPY (…) TO STDOUT (FORMAT binary)`, and yields its rows without
  * holding any value whole: a row of any size streams.
@@ -64,17 +71,21 @@ export async function* copyTextRows(
   session: DatabaseSession,
   query: string,
 ): AsyncGenerator<StreamedRow, void> {
-  const stream = session.client.query(copyTo(`COPY (${query}) TO STDOUT (FORMAT binary)`));
+  const stream = session.client.query(copyTo(`COPY (${query}) TO STDOUT (FORMAT binary)`, PIECE_BY_PIECE));
   // The iterator below throws this error; but one that comes after the iterator has gone would end the process.
   stream.on('error', () => {});
   const chunks = stream[Symbol.asyncIterator]();
   /** Whether the stream itself has ended: by the server, or the connection, or where it should. */
   let over = false;
+  let chunk = new Uint8Array(0);
   const reader = new ByteReader({
     [Symbol.asyncIterator]: () => ({
       async next() {
+        letGo(chunk);
         try {
-          return await session.answered(chunks.next());
+          const next = await session.answered(chunks.next());
+          if (next.done !== true) chunk = next.value;
+          return next;
         } catch (error) {
           over = true;
           throw error;

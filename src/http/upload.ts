@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto';
 import { open, rm } from 'node:fs/promises';
-import { type Readable, Transform } from 'node:stream';
+import { type Readable, Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { GraphQLError } from 'graphql';
 import { plainFileName } from '../base/file-name.ts';
+import { letGo } from '../base/let-go.ts';
 
 /** A file on its way in, as the `Upload` scalar hands it to a resolver. */
 export interface FileUpload {
@@ -73,16 +74,21 @@ export async function spoolUpload(
   });
   const hash = createHash('sha256');
   let sizeBytes = 0;
-  const meter = new Transform({
-    transform(chunk: Buffer, _encoding, done) {
-      sizeBytes += chunk.length;
+  const spool = new Writable({
+    write(piece: Buffer, _encoding, done) {
+      sizeBytes += piece.length;
       if (sizeBytes > options.maxBytes) return done(new UploadTooLargeError(options.maxBytes));
-      hash.update(chunk);
-      done(null, chunk);
+      hash.update(piece);
+      file.writeFile(piece).then(() => {
+        letGo(piece);
+        done();
+      }, done);
     },
+    final: (done) => void file.close().then(() => done(), done),
+    destroy: (error, done) => void file.close().then(() => done(error), done),
   });
   try {
-    await pipeline(source, meter, file.createWriteStream(), { signal: options.signal });
+    await pipeline(source, spool, { signal: options.signal });
   } catch (error) {
     await rm(path, { force: true });
     if (options.signal.aborted) throw new UploadInterruptedError('the request was given up');

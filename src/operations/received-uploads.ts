@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import { createWriteStream } from 'node:fs';
-import { rm } from 'node:fs/promises';
-import { pipeline } from 'node:stream/promises';
+import { open, rm } from 'node:fs/promises';
+import { abortable } from '../archive/abortable.ts';
 import { Digested } from '../base/digested.ts';
+import { letGo } from '../base/let-go.ts';
 import { inPhase } from '../base/telemetry.ts';
 import type { KilolockDatabase } from '../database/connection.ts';
 import type { Caller } from '../history/states.ts';
@@ -127,8 +127,12 @@ export async function withLocalUpload<Result>(
 
 /** Writes bytes into a new file, for its owner alone, and tells their SHA-256 in lowercase hex. */
 async function saveLocally(bytes: AsyncIterable<Buffer>, path: string, signal: AbortSignal): Promise<string> {
-  const digested = new Digested(bytes);
-  await pipeline(digested, createWriteStream(path, { flags: 'wx', mode: 0o600 }), { signal });
+  const digested = new Digested(abortable(bytes, signal));
+  await using file = await open(path, 'wx', 0o600);
+  for await (const piece of digested) {
+    await file.writeFile(piece);
+    letGo(piece);
+  }
   return digested.sha256();
 }
 

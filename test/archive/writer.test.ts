@@ -402,20 +402,23 @@ describe('a disk that fails', () => {
     jest.restoreAllMocks();
   });
 
-  it.each(['read', 'write', 'sync'])('is told as it is, and leaves nothing behind: %s', async (operation) => {
-    const full = Object.assign(new Error('no space left on device'), { code: 'ENOSPC' });
-    const probe = await open(path('probe'), 'w');
-    jest.spyOn(Object.getPrototypeOf(probe), operation).mockRejectedValue(full as never);
-    await expect(buildArchive(large, path(`${operation}.klstate`))).rejects.toBe(full);
-    expect(await leftovers(operation)).toEqual([]);
-    await probe.close();
-  });
+  it.each(['read', 'writeFile', 'sync'])(
+    'is told as it is, and leaves nothing behind: %s',
+    async (operation) => {
+      const full = Object.assign(new Error('no space left on device'), { code: 'ENOSPC' });
+      const probe = await open(path('probe'), 'w');
+      jest.spyOn(Object.getPrototypeOf(probe), operation).mockRejectedValue(full as never);
+      await expect(buildArchive(large, path(`${operation}.klstate`))).rejects.toBe(full);
+      expect(await leftovers(operation)).toEqual([]);
+      await probe.close();
+    },
+  );
 
   it('is found out when it keeps another byte than it was given', async () => {
     const probe = await open(path('probe'), 'w');
     const handles = Object.getPrototypeOf(probe);
-    const write = Reflect.get(handles, 'write');
-    jest.spyOn(handles, 'write').mockImplementation(function (this: unknown, ...call: unknown[]) {
+    const write = Reflect.get(handles, 'writeFile');
+    jest.spyOn(handles, 'writeFile').mockImplementation(function (this: unknown, ...call: unknown[]) {
       const [bytes, ...rest] = call as [Uint8Array];
       const changed = Buffer.from(bytes);
       changed[changed.length >> 1] = (changed[changed.length >> 1] ?? 0) ^ 1;

@@ -27,7 +27,7 @@ function withSession<T>(
 
 async function text(content: AsyncIterable<Uint8Array>): Promise<string> {
   const chunks: Uint8Array[] = [];
-  for await (const chunk of content) chunks.push(chunk);
+  for await (const chunk of content) chunks.push(Buffer.from(chunk));
   return Buffer.concat(chunks).toString('utf8');
 }
 
@@ -71,6 +71,21 @@ describe('rows read by COPY', () => {
       for await (const row of copyTextRows(session, "select '1', '' where false")) throw new Error(row.key);
       expect(await isUsable(session)).toBe(true);
     });
+  });
+
+  test('leave no more of a long text in memory than a few pieces', async () => {
+    const most = await withSession(given.database, async (session) => {
+      const before = process.memoryUsage().arrayBuffers;
+      let most = 0;
+      const query = `select '1', repeat('x', 200000000)`;
+      for await (const { content } of copyTextRows(session, query)) {
+        for await (const chunk of content) {
+          if (chunk.length > 0) most = Math.max(most, process.memoryUsage().arrayBuffers - before);
+        }
+      }
+      return most;
+    });
+    expect(most).toBeLessThan(8_000_000);
   });
 
   test('whose text is left unread, whole or in part, do not hold up the next', async () => {
