@@ -10,6 +10,7 @@ import {
   readStateDocument,
   type StateDocument,
 } from '../terraform/document.ts';
+import { MAX_COMPARED_BYTES } from '../terraform/limits.ts';
 import { CarriedSpans } from './carried-spans.ts';
 import { DocumentChecks } from './document-checks.ts';
 import { RefusedDocumentError, rawStateOf, refusing } from './errors.ts';
@@ -274,8 +275,8 @@ function keptDigestOf(
   return historyDigest({ lineage, currentSerial, versions, tags });
 }
 
-/** Above this a document is not kept for the sake of the next one, and not in memory beside another such one. */
-export const LARGE_DOCUMENT_BYTES = 32 * 1024 * 1024;
+/** Above this a document is not in memory beside another such one: it is compared with none. */
+export const LARGE_DOCUMENT_BYTES = MAX_COMPARED_BYTES;
 /** A state grows by and by: memory for it need not be had anew each time. */
 const ROOM_TO_GROW = 1.125;
 

@@ -1,8 +1,6 @@
 import { readInto } from '../base/read-into.ts';
 import { readStateDocument, type StateDocument } from '../terraform/document.ts';
-
-/** Above this a document is not kept for the sake of the next one. */
-const MAX_KEPT_BYTES = 32 * 1024 * 1024;
+import { MAX_COMPARED_BYTES } from '../terraform/limits.ts';
 
 /**
  * Reads the documents of a history one after the other: what one has in common with the one before is looked at once. Two
@@ -18,7 +16,7 @@ export class DocumentReader {
    * @throws UnsupportedStateDocumentError, and what `content` throws.
    */
   async read(content: AsyncIterable<Uint8Array>, byteLength: number): Promise<StateDocument> {
-    const former = byteLength > MAX_KEPT_BYTES ? null : this.#former;
+    const former = byteLength > MAX_COMPARED_BYTES ? null : this.#former;
     this.#former = null;
     if (former === null) this.#formerMemory = Buffer.alloc(0);
     [this.#memory, this.#formerMemory] = [this.#formerMemory, this.#memory];

@@ -5,6 +5,7 @@ import {
   type StateDocument,
   type StateDocumentLimits,
 } from './document.ts';
+import { MAX_COMPARED_BYTES } from './limits.ts';
 import { type Projection, Projector } from './projection.ts';
 import { INSTANCE } from './state-index.ts';
 
@@ -23,7 +24,8 @@ export interface StateVersion {
  * next: what stands in the document before, byte for byte, is compared and not looked at again. What is read, and what is
  * refused, is as if each document had been read alone.
  *
- * Between two documents it holds the one before and some 300 bytes for each of its instances.
+ * Between two documents it holds the one before and some 300 bytes for each of its instances; but one that is longer than
+ * {@link MAX_COMPARED_BYTES} is read as if it were alone.
  */
 export class StateHistoryReader {
   readonly #limits: StateDocumentLimits;
@@ -47,7 +49,7 @@ export class StateHistoryReader {
     this.#former = null;
     const document = readStateDocument(bytes, this.#limits, former?.document);
     const projection = this.#projector.project(document, former);
-    this.#former = projection;
+    this.#former = bytes.length > MAX_COMPARED_BYTES ? null : projection;
     let reusedInstances = 0;
     for (const row of document.rows()) {
       if (document.index.instances.get(row, INSTANCE.from) !== 0) reusedInstances += 1;

@@ -46,6 +46,12 @@ export const MAX_INDEXED_BYTES = 8_388_608;
  */
 export const MAX_STRING_BYTES = 8_388_608;
 
+/**
+ * A longer document is compared with none, neither the one before nor the one after: both would have to be in memory, and what
+ * it takes to know its resources again.
+ */
+export const MAX_COMPARED_BYTES = 32 * 1024 * 1024;
+
 /** What is wrong with one that is longer than {@link MAX_INDEXED_BYTES}, as the end of a clause. */
 export const TOO_LONG_FOR_AN_INDEX = `has more than ${MAX_INDEXED_BYTES} bytes, which no index of PostgreSQL holds`;
 

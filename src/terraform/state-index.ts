@@ -13,6 +13,7 @@ import {
 } from './json-bytes.ts';
 import { JsonScanner } from './json-scanner.ts';
 import {
+  MAX_COMPARED_BYTES,
   MAX_INDEXED_BYTES,
   MAX_STRING_BYTES,
   type StateDocumentLimits,
@@ -34,7 +35,7 @@ export const OUTPUT = {
 } as const;
 /**
  * Columns of both {@link RESOURCE} and {@link INSTANCE}: an element of a list, what it counts towards the limits, and what it
- * takes to know it again in the next document.
+ * takes to know it again in the next document. Of one that is compared with none there is but the first.
  */
 const ELEMENT = {
   /** Where it begins: a resource in the document, an instance counted from its resource. */
@@ -191,7 +192,8 @@ const UUID = /^(?:[0-9a-f]{4}(?:-?[0-9a-f]{4}){7}|\{[0-9a-f]{4}(?:-?[0-9a-f]{4})
  * its rows and what it counted. Texts are compared with what may be the same only, which is cheap whatever they are: where
  * two of them agree as far as the shorter goes, they are equal, so that no byte is compared more than four times.
  *
- * @param former the document before, read with the same limits; null: there is none.
+ * @param former the document before, read with the same limits; null: there is none. Neither may be longer than
+ *   {@link MAX_COMPARED_BYTES} to be compared.
  * @throws UnsupportedStateDocumentError
  */
 export function indexState(
@@ -211,6 +213,7 @@ class StateIndexer {
   readonly #bytes: Buffer;
   readonly #limits: StateDocumentLimits;
   readonly #scanner: JsonScanner;
+  readonly #isCompared: boolean;
   readonly #former: IndexedDocument;
   readonly #formerResources: Predecessors;
   readonly #formerInstances: Predecessors;
@@ -232,8 +235,9 @@ class StateIndexer {
     this.#bytes = bytes;
     this.#limits = limits;
     this.#scanner = new JsonScanner(bytes, limits);
-    this.#former = former;
-    const { resources, resourceCount, instances } = former.index;
+    this.#isCompared = bytes.length <= MAX_COMPARED_BYTES;
+    this.#former = this.#isCompared && former.bytes.length <= MAX_COMPARED_BYTES ? former : NO_DOCUMENT;
+    const { resources, resourceCount, instances } = this.#former.index;
     // Memory that is not written to is none: too much of it costs less than to copy what was too little.
     const few = Math.ceil(bytes.length / USUAL_BYTES_A_ROW);
     this.#resources = new OffsetTable(RESOURCE.columns, Math.max(few, resources.length));
@@ -603,13 +607,15 @@ class StateIndexer {
   /** @param length 0: the element cannot be taken over. */
   #endElement(table: OffsetTable, row: number, before: Count, length: number): void {
     const scanner = this.#scanner;
-    table.set(row, ELEMENT.from, 0);
-    table.set(row, ELEMENT.length, length);
-    table.set(row, ELEMENT.jsonbGrowth, scanner.jsonbGrowth - before.jsonbGrowth);
-    table.set(row, ELEMENT.expansion, scanner.expansion - before.expansion);
-    table.set(row, ELEMENT.depth, scanner.deepest);
-    table.set(row, ELEMENT.width, scanner.widest);
-    table.set(row, ELEMENT.dependencyCount, this.#dependencies - before.dependencies);
+    if (this.#isCompared) {
+      table.set(row, ELEMENT.from, 0);
+      table.set(row, ELEMENT.length, length);
+      table.set(row, ELEMENT.jsonbGrowth, scanner.jsonbGrowth - before.jsonbGrowth);
+      table.set(row, ELEMENT.expansion, scanner.expansion - before.expansion);
+      table.set(row, ELEMENT.depth, scanner.deepest);
+      table.set(row, ELEMENT.width, scanner.widest);
+      table.set(row, ELEMENT.dependencyCount, this.#dependencies - before.dependencies);
+    }
     scanner.deepest = Math.max(scanner.deepest, before.deepest);
     scanner.widest = Math.max(scanner.widest, before.widest);
   }
@@ -652,6 +658,7 @@ class StateIndexer {
   }
 
   #identifyResource(row: number): number {
+    if (!this.#isCompared) return 0;
     const table = this.#resources;
     const start = table.get(row, RESOURCE.start);
     let hash = FNV_OFFSET;
@@ -661,6 +668,7 @@ class StateIndexer {
   }
 
   #identifyInstance(row: number): number {
+    if (!this.#isCompared) return 0;
     const table = this.#instances;
     const base = this.#baseOf(row);
     let hash = this.#resources.get(table.get(row, INSTANCE.resource), RESOURCE.identity);

@@ -9,6 +9,7 @@ import {
 } from '../../src/terraform/document.ts';
 import { UnsupportedStateDocumentError } from '../../src/terraform/errors.ts';
 import { StateHistoryReader } from '../../src/terraform/history-reader.ts';
+import { MAX_COMPARED_BYTES } from '../../src/terraform/limits.ts';
 import { type Projection, projectResources } from '../../src/terraform/projection.ts';
 import { choices } from '../support/choices.ts';
 import { editedHistory } from './support/edited-history.ts';
@@ -181,6 +182,26 @@ describe.each(Object.entries(SHAPES))('of %s those that did not change are taken
     });
   });
 });
+
+test.each(Object.entries(SHAPES))(
+  'of %s nothing is taken over from or into a document that is too long to be compared',
+  (_shape, spelled) => {
+    const padded = (bytes: number) =>
+      Buffer.concat([documentOf(spelled(all)), Buffer.alloc(bytes - documentOf(spelled(all)).length, ' ')]);
+    const history = [
+      padded(MAX_COMPARED_BYTES),
+      padded(MAX_COMPARED_BYTES + 1),
+      padded(MAX_COMPARED_BYTES),
+      padded(MAX_COMPARED_BYTES),
+    ];
+    const reader = new StateHistoryReader('terraform');
+    expect(history.map((bytes) => reader.read(bytes).reusedInstances)).toEqual([0, 0, 0, COUNT]);
+    const limits = DEFAULT_STATE_DOCUMENT_LIMITS;
+    expect(readings(history, readTogether('terraform', limits))).toEqual(
+      readings(history, readAlone('terraform', limits)),
+    );
+  },
+);
 
 test('after a document that was refused nothing is taken over', () => {
   const reader = new StateHistoryReader('terraform');
