@@ -76,11 +76,12 @@ export async function keepArchive(
   key: string,
   { retainUntil, legalHold }: Retention,
 ): Promise<void> {
+  // First what can be undone: when that fails, nothing is left that stays for years.
+  if (legalHold) await retentionOf(store, 'legalHold').hold(key, true);
   if (retainUntil !== null) {
     const seconds = Math.ceil(Date.parse(retainUntil) / 1000);
     await retentionOf(store, 'retainUntil').retainUntil(key, seconds);
   }
-  if (legalHold) await retentionOf(store, 'legalHold').hold(key, true);
 }
 
 /**

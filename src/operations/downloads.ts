@@ -1,6 +1,7 @@
 import type { Readable } from 'node:stream';
+import { describeError } from '../base/error-log.ts';
 import type { Caller } from '../history/states.ts';
-import type { ObjectRange } from '../store/object-store.ts';
+import { type ObjectRange, StoreUnavailableError } from '../store/object-store.ts';
 import { operationIdOf } from './archive-keys.ts';
 import { removeArchive } from './archive-retention.ts';
 import { selectorOf } from './current-caller.ts';
@@ -119,40 +120,49 @@ const PAGE = 1_000;
  *
  * @throws AggregateError when not every open database could be asked, after all the others were.
  */
-export async function removeExpiredArchives({
-  environments,
-  store,
-}: Pick<ArchiveServices, 'environments' | 'store'>): Promise<void> {
-  const databases = new OpenDatabases(environments);
-  await databases.ask(async (db) => {
-    for (;;) {
-      const keys = await expireArchives(db, PAGE);
-      for (const key of keys) await removeArchive(store, key);
-      if (keys.length === 0) return;
-    }
-  });
+export async function removeExpiredArchives(
+  services: Pick<ArchiveServices, 'environments' | 'logger' | 'store'>,
+): Promise<void> {
+  const databases = new OpenDatabases(services.environments);
+  for (;;) {
+    const keys: string[] = [];
+    await databases.ask(async (db) => void keys.push(...(await expireArchives(db, PAGE))));
+    if (keys.length === 0) break;
+    await removeEach(services, keys);
+  }
   databases.end();
+}
+
+/** Removes archives that are none any more. One that the store does not let go keeps none of the others. */
+async function removeEach(
+  { logger, store }: Pick<ArchiveServices, 'logger' | 'store'>,
+  keys: readonly string[],
+): Promise<void> {
+  for (const key of keys) {
+    await removeArchive(store, key).catch((error: unknown) => {
+      if (error instanceof StoreUnavailableError) throw error;
+      logger.warn({ error: describeError(error), key }, 'an archive that is to go cannot be removed');
+    });
+  }
 }
 
 /**
  * Removes from a part of the store the archives whose time is past, those of exports that ended otherwise than well, and those of
  * attempts that do not count: what a process that died between two steps left is found the next time. An archive that no
- * open database knows may be another's: it goes when it is older than an archive is kept.
+ * open database knows, when all have been asked, may be another's: it goes when it is older than an archive is kept.
  *
  * @returns where the next part begins.
  * @throws AggregateError when not every open database could be asked, after all the others were.
  */
 export async function sweepArchives(
-  {
-    environments,
-    store,
-    retentionSeconds,
-  }: Pick<ArchiveServices, 'environments' | 'store' | 'retentionSeconds'>,
+  services: Pick<ArchiveServices, 'environments' | 'logger' | 'store' | 'retentionSeconds'>,
   part: Part,
 ): Promise<string> {
+  const { environments, store, retentionSeconds } = services;
   const databases = new OpenDatabases(environments);
   for await (const page of pagesOf(part.objects, PAGE)) {
     const unknown = new Map(page.map((object) => [object.key, object]));
+    const uncounted: string[] = [];
     await databases.ask(async (db) => {
       const ids = [...unknown.keys()].map(operationIdOf);
       const known = new Map((await findExports(db, ids)).map((record) => [record.id, record]));
@@ -160,9 +170,12 @@ export async function sweepArchives(
         const record = known.get(operationIdOf(key));
         if (record === undefined) continue;
         unknown.delete(key);
-        if (!record.mayKeep(key)) await removeArchive(store, key);
+        if (!record.mayKeep(key)) uncounted.push(key);
       }
     });
+    await removeEach(services, uncounted);
+    // What one knows that did not answer nobody else can tell.
+    if (!databases.haveAnswered) continue;
     for (const { key, ageMs } of unknown.values()) {
       if (ageMs >= retentionSeconds * 1000 + UNKNOWN_GRACE_MS) await store.archives.remove(key);
     }

@@ -26,14 +26,15 @@ export async function housekeep(services: ArchiveServices): Promise<void> {
     () => removeAbandonedUploads(services),
     () => scratch.removeLeftovers(LEFTOVERS_AGE_MS),
     () =>
-      inTurn(services, 'archives', async (after) => {
-        await store.archives.removeLeftovers(LEFTOVERS_AGE_MS);
-        return sweepArchives(services, partOf(store.archives.list('', after)));
-      }),
+      inTurn(services, 'archives', (after) =>
+        sweepArchives(services, partOf(store.archives.list('', after))),
+      ),
     () =>
-      inTurn(services, 'uploads', async (after) => {
-        await store.uploads.removeLeftovers(LEFTOVERS_AGE_MS);
-        return sweepPieces(services, partOf(store.uploads.list('', after)));
+      inTurn(services, 'uploads', (after) => sweepPieces(services, partOf(store.uploads.list('', after)))),
+    () =>
+      inTurn(services, 'leftovers', async () => {
+        for (const area of [store.archives, store.uploads]) await area.removeLeftovers(LEFTOVERS_AGE_MS);
+        return '';
       }),
   ]) {
     await work().catch((error: unknown) => {

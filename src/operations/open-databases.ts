@@ -21,9 +21,14 @@ export class OpenDatabases {
     }
   }
 
+  /** Whether all have answered so far. */
+  get haveAnswered(): boolean {
+    return this.#failures.size === 0;
+  }
+
   /** @throws AggregateError unless all have answered. */
   end(): void {
-    if (this.#failures.size === 0) return;
+    if (this.haveAnswered) return;
     const [cause] = this.#failures.values();
     throw new AggregateError([...this.#failures.values()], 'Not every database could be asked.', { cause });
   }

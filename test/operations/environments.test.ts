@@ -1,19 +1,22 @@
 import { randomUUID } from 'node:crypto';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, rm, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import pino from 'pino';
 import { loadOrCreateLinkSigner } from '../../src/auth/links.ts';
 import type { KilolockDatabase } from '../../src/database/connection.ts';
 import { EnvironmentDatabases } from '../../src/database/environment-databases.ts';
 import { archiveKeyOf } from '../../src/operations/archive-keys.ts';
 import { DownloadAccesses } from '../../src/operations/download-accesses.ts';
-import { openArchive, removeExpiredArchives } from '../../src/operations/downloads.ts';
+import { openArchive, removeExpiredArchives, sweepArchives } from '../../src/operations/downloads.ts';
 import { Environments } from '../../src/operations/environments.ts';
+import { partOf } from '../../src/operations/store-parts.ts';
 import { type ArchiveStore, openArchiveStore } from '../../src/store/archive-store.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 
 const WORKSPACE = 'ws_acme';
+const logger = pino({ level: 'silent' });
 const SHARED = { workspace: WORKSPACE, environment: 'env_shared' };
 const FIRST = { workspace: WORKSPACE, environment: 'env_first' };
 const SECOND = { workspace: WORKSPACE, environment: 'env_second' };
@@ -176,12 +179,32 @@ describe('the archives of environments', () => {
     await environments.open(SECOND);
     await first.database.pool.query('alter table state_archive.operation rename to gone');
     try {
-      await expect(removeExpiredArchives({ environments, store })).rejects.toBeInstanceOf(AggregateError);
+      await expect(removeExpiredArchives({ environments, logger, store })).rejects.toBeInstanceOf(
+        AggregateError,
+      );
     } finally {
       await first.database.pool.query('alter table state_archive.gone rename to operation');
     }
     expect([await isKept(past), await isKept(kept)]).toEqual([false, true]);
-    await removeExpiredArchives({ environments, store });
+    await removeExpiredArchives({ environments, logger, store });
+    expect(await isKept(kept)).toBe(true);
+  });
+
+  test('stay while their database cannot be asked, however old they are', async () => {
+    const kept = await keepArchive(second, SECOND.environment, '1 hour');
+    const longAgo = new Date(Date.now() - 7_200_000);
+    await utimes(join(directory, 'store', 'archives', archiveKeyOf(kept, 1)), longAgo, longAgo);
+    await environments.open(SECOND);
+    const sweep = () =>
+      sweepArchives({ environments, logger, store, retentionSeconds: 1 }, partOf(store.archives.list()));
+    await second.database.pool.query('alter table state_archive.operation rename to gone');
+    try {
+      await expect(sweep()).rejects.toBeInstanceOf(AggregateError);
+    } finally {
+      await second.database.pool.query('alter table state_archive.gone rename to operation');
+    }
+    expect(await isKept(kept)).toBe(true);
+    await sweep();
     expect(await isKept(kept)).toBe(true);
   });
 

@@ -16,10 +16,10 @@ export interface S3Fault {
   readonly on: (request: S3Request) => boolean;
   /**
    * `before`: the connection ends, and nothing was done. `after`: it was done, and the connection ends without an answer.
-   * `refused`: 503 SlowDown. `frozen`: no answer, and no end. `ignored`: 200, and nothing was done. `held`: done and answered
+   * `refused`: 503 SlowDown. `denied`: 403 AccessDenied. `frozen`: no answer, and no end. `ignored`: 200, and nothing was done. `held`: done and answered
    * when all faults are ended.
    */
-  readonly how: 'before' | 'after' | 'refused' | 'frozen' | 'ignored' | 'held';
+  readonly how: 'before' | 'after' | 'refused' | 'denied' | 'frozen' | 'ignored' | 'held';
   /** How many requests it happens to. */
   readonly times: number;
 }
@@ -92,7 +92,6 @@ interface Answer {
 export async function startS3Server(): Promise<S3Server> {
   const buckets = new Map<string, Bucket>();
   const uploads = new Map<string, MultipartUpload>();
-  let passedMs = 0;
   const faults: { fault: S3Fault; left: number }[] = [];
   let healed = Promise.withResolvers<void>();
   const requests: string[] = [];
@@ -113,6 +112,7 @@ export async function startS3Server(): Promise<S3Server> {
     let answer: Answer;
     try {
       if (how === 'refused') throw new S3Error(503, 'SlowDown');
+      if (how === 'denied') throw new S3Error(403, 'AccessDenied');
       verifySignature(request, url, bytes);
       const bucket = buckets.get(bucketName);
       if (bucket === undefined) throw new S3Error(404, 'NoSuchBucket');
@@ -140,7 +140,6 @@ export async function startS3Server(): Promise<S3Server> {
     response.end(request.method === 'HEAD' ? undefined : body);
   }
 
-  const told = (at: Date) => new Date(at.getTime() - passedMs).toISOString();
   function ofBucket(name: string, bucket: Bucket, query: URLSearchParams): Answer {
     if (!query.has('object-lock')) return listing(name, bucket, query);
     if (!bucket.objectLock) throw new S3Error(404, 'ObjectLockConfigurationNotFoundError');
@@ -156,7 +155,7 @@ export async function startS3Server(): Promise<S3Server> {
         `<IsTruncated>false</IsTruncated>${found
           .map(
             ([id, { key, at }]) =>
-              `<Upload><Key>${escaped(key)}</Key><UploadId>${id}</UploadId><Initiated>${told(at)}</Initiated></Upload>`,
+              `<Upload><Key>${escaped(key)}</Key><UploadId>${id}</UploadId><Initiated>${at.toISOString()}</Initiated></Upload>`,
           )
           .join('')}`,
       );
@@ -168,7 +167,7 @@ export async function startS3Server(): Promise<S3Server> {
     const page = keys.slice(0, limit);
     const contents = page.map((key) => {
       const { bytes, at } = objects.get(key) as StoredObject;
-      return `<Contents><Key>${escaped(key)}</Key><Size>${bytes.length}</Size><LastModified>${told(at)}</LastModified></Contents>`;
+      return `<Contents><Key>${escaped(key)}</Key><Size>${bytes.length}</Size><LastModified>${at.toISOString()}</LastModified></Contents>`;
     });
     const isTruncated = keys.length > page.length;
     const next = isTruncated
@@ -255,7 +254,8 @@ export async function startS3Server(): Promise<S3Server> {
       return uploads.size;
     },
     letTimePass(milliseconds) {
-      passedMs += milliseconds;
+      const stored = [...buckets.values()].flatMap(({ objects }) => [...objects.values()]);
+      for (const { at } of [...stored, ...uploads.values()]) at.setTime(at.getTime() - milliseconds);
     },
     hidden: (bucket) => buckets.get(bucket)?.hidden.size ?? 0,
     createBucket(name, { objectLock = false } = {}) {

@@ -32,6 +32,7 @@ import { type ArchiveStoreLocation, openArchiveStore } from '../../../src/store/
 import { openScratch } from '../../../src/store/scratch.ts';
 import { createTestDatabase } from '../../support/database.ts';
 import { filesBelow, noFilesBelow } from '../../support/files-below.ts';
+import { until } from '../../support/until.ts';
 
 /** A database and the operations on it, without the HTTP in front. */
 export interface Backend {
@@ -315,9 +316,15 @@ function giveDatabase({ environments }: ArchiveServices, caller: Caller): void {
   if (environments instanceof GivenEnvironments) environments.give(caller);
 }
 
-/** Waits until an operation has ended, however long that takes. */
+/**
+ * Waits until an operation has ended, however long that takes, and until nobody is at it any more: its files, and the record of
+ * what was received for it, go when its end is on record, and its job goes behind them.
+ */
 export async function ended(services: ArchiveServices, caller: Caller, id: string): Promise<void> {
   await waitForEnd(services, caller, id, PATIENCE_MS);
+  const [control] = services.environments.openDatabases;
+  const jobs = () => control?.pool.query('select from state_archive_queue.job where id = $1', [id]);
+  await until(async () => (await jobs())?.rowCount === 0);
 }
 
 /** An operation as its caller reads it. */
