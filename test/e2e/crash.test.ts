@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { openAsBlob } from 'node:fs';
-import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, afterEach, expect, test } from '@jest/globals';
 import { buildArchive } from '../archive/support/build-archive.ts';
+import { until } from '../support/until.ts';
 import {
   ask,
   cleanUp,
@@ -88,14 +88,14 @@ test('an import killed in the middle leaves no row, and is taken up again, once'
 
   const again = await startMain({ DATA_DIR });
   expect(await publicRows()).toEqual(before);
-  let operation: { status: string; report: unknown; error: unknown };
-  do {
-    ({ stateArchiveOperation: operation } = await ask<{ stateArchiveOperation: typeof operation }>(
+  let operation: { readonly status: string } | undefined;
+  await until(async () => {
+    ({ stateArchiveOperation: operation } = await ask<{ stateArchiveOperation: { status: string } }>(
       again,
       `{ stateArchiveOperation(id: "${id}") { status report { versionCount } error { code } } }`,
     ));
-    await pause(250);
-  } while (['PENDING', 'RUNNING'].includes(operation.status));
+    return !['PENDING', 'RUNNING'].includes(operation.status);
+  });
   expect(operation).toEqual({ status: 'SUCCEEDED', report: { versionCount: VERSIONS }, error: null });
   const [after] = await onEmbedded<{ versions: string; attempt: number; events: string }>(
     DATA_DIR,

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { getIntrospectionQuery } from 'graphql';
 import { ENTITIES_ANSWERED, MAX_DOCUMENT_TOKENS, QUERY_LIMITS } from '../../src/http/limits.ts';
 import { startTestService, type TestService } from '../support/service.ts';
+import { until } from '../support/until.ts';
 import { postHistory } from './support/states.ts';
 
 const MAX_OPERATIONS = 2;
@@ -244,13 +245,12 @@ describe('the exports and imports of one caller', () => {
       await client.query('rollback');
       client.release();
     }
-    for (;;) {
-      const { rows } = await service.database.pool.query(
-        `select 1 from state_archive.operation where status in ('PENDING', 'RUNNING')`,
+    await until(async () => {
+      const { rowCount } = await service.database.pool.query(
+        `select from state_archive.operation where status in ('PENDING', 'RUNNING')`,
       );
-      if (rows.length === 0) return;
-      await new Promise((next) => setTimeout(next, 10));
-    }
+      return rowCount === 0;
+    });
   }
 
   const ID = /^[0-9a-f-]{36}$/;

@@ -285,12 +285,13 @@ describe('kl import', () => {
     await exportSample();
     const bytes = await readFile(join(directory, 'n.klstate'));
     await writeFile(join(directory, 'cut.klstate'), bytes.subarray(0, bytes.length - 20));
-    const uploads = async () =>
-      (await service.database.pool.query('select from state_archive.upload')).rowCount;
+    const uploads = async (): Promise<string[]> =>
+      (await service.database.pool.query('select id from state_archive.upload')).rows.map(({ id }) => id);
     const before = await uploads();
     const { exitCode, stderr } = await call('import', 'archive', 'cut.klstate', '--yes');
     expect([exitCode, stderr]).toEqual([5, expect.stringContaining('ARCHIVE_TRUNCATED')]);
-    expect(await uploads()).toBe(before);
+    // Those of imports before may be going still.
+    expect(before).toEqual(expect.arrayContaining(await uploads()));
   });
 
   test('brings a directory of archives back, and leaves what is there already as it is', async () => {

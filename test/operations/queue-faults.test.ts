@@ -1,8 +1,8 @@
-import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import type { Caller } from '../../src/history/states.ts';
 import { sweepOperations } from '../../src/operations/operation-sweep.ts';
 import { loadTerraformHistory } from '../support/fixtures.ts';
+import { until } from '../support/until.ts';
 import { type Backend, createCaller, ended, openBackend, operationOf, runExport } from './support/backend.ts';
 import { post } from './support/histories.ts';
 import { interceptQueries } from './support/intercept-queries.ts';
@@ -68,10 +68,11 @@ describe('a queue whose connection breaks', () => {
     Object.assign(fault, { matches: STATEMENTS[what], when, left: 1 });
     const { id } = await runExport(backend, caller, 'app', { waitSeconds: 0 });
     const isOver = async () => (await operationOf(backend, caller, id)).status === 'SUCCEEDED';
-    while (fault.left > 0 || !(await isOver()) || (await jobsOf(id)) > 0) {
-      await pause(200);
-      if (fault.left === 0) await letTimePass();
-    }
+    await until(async () => {
+      if (fault.left > 0) return false;
+      await letTimePass();
+      return (await isOver()) && (await jobsOf(id)) === 0;
+    });
     expect(await query('select attempt from state_archive.operation where id = $1', [id])).toEqual([
       { attempt: 1 },
     ]);

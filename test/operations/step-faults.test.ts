@@ -8,6 +8,7 @@ import type { OperationRecord } from '../../src/operations/operation-records.ts'
 import { sweepOperations } from '../../src/operations/operation-sweep.ts';
 import { RequestRefusedError } from '../../src/operations/user-error.ts';
 import { loadTerraformHistory } from '../support/fixtures.ts';
+import { until } from '../support/until.ts';
 import {
   archivePath,
   type Backend,
@@ -129,10 +130,11 @@ async function expectOneEnd(id: string, status: string, fault: Faulty): Promise<
     ['PENDING', 'RUNNING'].includes((await operationOf(backend, caller, id)).status) ||
     (await jobsOf(id)).length > 0 ||
     !fault.hasHappened();
-  while (await isOpen()) {
-    await pause(50);
+  await until(async () => {
+    if (!(await isOpen())) return true;
     await letTimePass();
-  }
+    return false;
+  });
   const operation = await operationOf(backend, caller, id);
   expect(operation).toMatchObject({ status, ...(status === 'SUCCEEDED' && { error: null }) });
   expect(

@@ -3,9 +3,9 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
-import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { LocalFile, ObjectStore, Retention, StoredObject } from '../../src/store/object-store.ts';
+import { until } from '../support/until.ts';
 
 const never = new AbortController().signal;
 const MEBIBYTE = 1024 * 1024;
@@ -181,7 +181,7 @@ export function describeRetention(name: string, open: () => Promise<ObjectStore>
       expect(String(await contentOf(short))).toBe('short');
       await store.removeLeftovers(0);
       // The clock of the store may be another's.
-      while (!(await store.remove(short))) await pause(250);
+      await until(() => store.remove(short));
       expect(await store.sizeOf(short)).toBeNull();
       expect(await store.remove(long)).toBe(false);
       expect(await store.sizeOf(long)).toBe(4n);
