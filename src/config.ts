@@ -12,6 +12,7 @@ import {
 import type { JwtVerifierOptions } from './auth/jwt-verifier.ts';
 import type { CredentialPolicies } from './auth/kilolock-credentials.ts';
 import { OperatorError } from './base/operator-error.ts';
+import type { Quotas } from './base/quotas.ts';
 import { trimEnd } from './base/text.ts';
 import type { ArchiveStoreLocation } from './store/archive-store.ts';
 
@@ -65,18 +66,7 @@ export interface Config {
   readonly maxInlineUploadBytes: number;
   /** The largest archive accepted or written, in bytes of the file. */
   readonly maxArchiveBytes: number;
-  /** How many exports and imports one subject may have pending or running in an environment, and send at a time. */
-  readonly maxOperationsPerPrincipal: number;
-  /** How many archives are kept of an environment at a time. */
-  readonly maxArchives: number;
-  /** How many bytes those may be in all. */
-  readonly maxArchiveBytesKept: number;
-  /** How many uploads one subject may have waiting in an environment. */
-  readonly maxUploadsPerPrincipal: number;
-  /** How many bytes those may be in all. */
-  readonly maxUploadBytesPerPrincipal: number;
-  /** How many archives that one subject exported are kept of an environment at a time. */
-  readonly maxArchivesPerPrincipal: number;
+  readonly quotas: Quotas;
   /** How many exports and imports of one environment may be running at a time, over all processes. */
   readonly maxOperationsPerEnvironment: number;
   /** How many exports and imports this process works on at a time; 0: it leaves them to others. */
@@ -308,12 +298,14 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
     archiveRetentionSeconds: value.ARCHIVE_RETENTION,
     maxInlineUploadBytes: value.MAX_INLINE_UPLOAD_BYTES,
     maxArchiveBytes: value.MAX_ARCHIVE_BYTES,
-    maxOperationsPerPrincipal: value.MAX_OPERATIONS_PER_PRINCIPAL,
-    maxArchives: value.MAX_ARCHIVES,
-    maxArchiveBytesKept: value.MAX_ARCHIVE_BYTES_KEPT,
-    maxUploadsPerPrincipal: value.MAX_UPLOADS_PER_PRINCIPAL,
-    maxUploadBytesPerPrincipal: value.MAX_UPLOAD_BYTES_PER_PRINCIPAL,
-    maxArchivesPerPrincipal: value.MAX_ARCHIVES_PER_PRINCIPAL,
+    quotas: {
+      maxOperationsPerPrincipal: value.MAX_OPERATIONS_PER_PRINCIPAL,
+      maxArchivesPerPrincipal: value.MAX_ARCHIVES_PER_PRINCIPAL,
+      maxArchives: value.MAX_ARCHIVES,
+      maxArchiveBytesKept: value.MAX_ARCHIVE_BYTES_KEPT,
+      maxUploadsPerPrincipal: value.MAX_UPLOADS_PER_PRINCIPAL,
+      maxUploadBytesPerPrincipal: value.MAX_UPLOAD_BYTES_PER_PRINCIPAL,
+    },
     maxOperationsPerEnvironment: value.MAX_OPERATIONS_PER_ENVIRONMENT,
     workerConcurrency: value.WORKER_CONCURRENCY,
     // Nobody balances between processes that have a database of their own.

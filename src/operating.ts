@@ -100,13 +100,8 @@ export async function startOperating(
     trust: config.archiveTrust,
     signer: config.archiveSigner,
     recipients: config.archiveRecipients,
-    maxOperationsPerPrincipal: config.maxOperationsPerPrincipal,
-    maxArchivesPerPrincipal: config.maxArchivesPerPrincipal,
-    maxArchives: config.maxArchives,
-    maxArchiveBytesKept: config.maxArchiveBytesKept,
-    maxUploadsPerPrincipal: config.maxUploadsPerPrincipal,
-    maxUploadBytesPerPrincipal: config.maxUploadBytesPerPrincipal,
-    uploads: new UploadsInFlight(config.maxOperationsPerPrincipal),
+    ...config.quotas,
+    uploads: new UploadsInFlight(config.quotas.maxOperationsPerPrincipal),
     retentionSeconds: config.archiveRetentionSeconds,
   };
   await sweepOperations(database, queue).catch(blameOperator('The database cannot be used'));

@@ -45,8 +45,7 @@ describe('without any variable', () => {
       archiveRetentionSeconds: 7 * 86400,
       maxInlineUploadBytes: 32 * 1024 * 1024,
       maxArchiveBytes: 4 * 1024 ** 3,
-      maxOperationsPerPrincipal: 3,
-      maxArchivesPerPrincipal: 1000,
+      quotas: { maxOperationsPerPrincipal: 3, maxArchivesPerPrincipal: 1000 },
     });
   });
 
@@ -172,8 +171,8 @@ describe('each variable', () => {
       { archiveRecipients: [AGE_RECIPIENT, AGE_RECIPIENT] },
     ],
     [{ MAX_ARCHIVE_BYTES: '1' }, { maxArchiveBytes: 1 }],
-    [{ MAX_OPERATIONS_PER_PRINCIPAL: '12' }, { maxOperationsPerPrincipal: 12 }],
-    [{ MAX_ARCHIVES_PER_PRINCIPAL: '7' }, { maxArchivesPerPrincipal: 7 }],
+    [{ MAX_OPERATIONS_PER_PRINCIPAL: '12' }, { quotas: { maxOperationsPerPrincipal: 12 } }],
+    [{ MAX_ARCHIVES_PER_PRINCIPAL: '7' }, { quotas: { maxArchivesPerPrincipal: 7 } }],
     [{ DATABASE_URL, ...JWKS }, { databaseUrl: DATABASE_URL }],
     [{ DATABASE_URL, ...JWKS }, { databaseDirectUrl: null }],
     [{ DATABASE_URL, DATABASE_DIRECT_URL: DATABASE_URL, ...JWKS }, { databaseDirectUrl: DATABASE_URL }],

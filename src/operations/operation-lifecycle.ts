@@ -3,11 +3,10 @@ import { isUuid } from '../base/uuid.ts';
 import { inTransaction, type KilolockDatabase } from '../database/connection.ts';
 import { DatabaseUnusableError } from '../database/errors.ts';
 import type { Database, OperationKind, OperationStatus } from '../database/types.ts';
-import type { RestoreReport } from '../restore/report.ts';
+import { type RestoreReport, writeReport } from '../restore/report.ts';
 import type { QueuedOperation } from './operation-queue.ts';
 import type { ArchiveRecord, OperationRecord } from './operation-records.ts';
 import { environmentOf, type OperationRequest, readRequest } from './operation-request.ts';
-import { writeReport } from './stored-report.ts';
 import type { UserError, UserErrorCode } from './user-error.ts';
 
 /**

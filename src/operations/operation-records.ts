@@ -7,9 +7,8 @@ import { microsecondTime } from '../database/connection.ts';
 import type { Database, OperationKind, OperationStatus } from '../database/types.ts';
 import { labelOf, labelSql, type StateNamespace } from '../history/namespace.ts';
 import { type Caller, may, mayAddressSql } from '../history/states.ts';
-import type { RestoreReport } from '../restore/report.ts';
+import { type RestoreReport, readReport } from '../restore/report.ts';
 import { now, type Retention } from './operation-lifecycle.ts';
-import { readReport } from './stored-report.ts';
 import type { UserError, UserErrorCode } from './user-error.ts';
 
 /** One row of `state_archive.operation`. */

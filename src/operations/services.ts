@@ -4,6 +4,7 @@ import type { ArchiveLimits } from '../archive/format.ts';
 import type { ArchiveSigner, SignatureTrust } from '../archive/signing-keys.ts';
 import type { LinkSigner } from '../auth/links.ts';
 import type { Principal, TokenReference } from '../auth/principal.ts';
+import type { Quotas } from '../base/quotas.ts';
 import type { Caller } from '../history/states.ts';
 import type { Inspector } from '../inspection/inspector.ts';
 import type { ArchiveStore } from '../store/archive-store.ts';
@@ -15,7 +16,7 @@ import type { OperationWorker } from './operation-worker.ts';
 import type { UploadsInFlight } from './uploads-in-flight.ts';
 
 /** What operations work with, made once at start-up. */
-export interface ArchiveServices {
+export interface ArchiveServices extends Quotas {
   readonly environments: Environments;
   readonly store: ArchiveStore;
   /** What this process is working on. */
@@ -36,16 +37,6 @@ export interface ArchiveServices {
   readonly signer: ArchiveSigner | null;
   /** age recipients that every export is encrypted for. */
   readonly recipients: readonly string[];
-  /** How many exports and imports one subject may have pending or running in an environment. */
-  readonly maxOperationsPerPrincipal: number;
-  /** How many archives of one subject are kept of an environment at a time. */
-  readonly maxArchivesPerPrincipal: number;
-  /** How many archives are kept of an environment at a time, whoever exported them, and how many bytes of them. */
-  readonly maxArchives: number;
-  readonly maxArchiveBytesKept: number;
-  /** How many uploads one subject may have waiting in an environment, and how many bytes of them in all. */
-  readonly maxUploadsPerPrincipal: number;
-  readonly maxUploadBytesPerPrincipal: number;
   /** What callers are sending at this moment. */
   readonly uploads: UploadsInFlight;
   /** How long a finished archive is kept. */

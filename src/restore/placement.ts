@@ -19,6 +19,7 @@ import {
   refuseChangedHistory,
   staleDestination,
 } from './overwrite.ts';
+import type { RestoreReport } from './report.ts';
 
 /** What to do about a destination that is taken. */
 export type ConflictPolicy =
@@ -32,9 +33,6 @@ export type ConflictPolicy =
       readonly expectedCurrentSerial: bigint | null;
     };
 
-/** How a restore places its history. */
-export type PlacementOutcome = 'CREATED' | 'ARCHIVED_COPY' | 'REPLACED';
-
 /** What placing depends on besides the destination. */
 export interface PlacementRequest {
   readonly destination: Destination;
@@ -45,7 +43,7 @@ export interface PlacementRequest {
 
 /** The state row a history will hang on. */
 export interface Placement {
-  readonly outcome: PlacementOutcome;
+  readonly outcome: RestoreReport['outcome'];
   /** Where the history goes: the destination asked for, or the name of the archived copy. */
   readonly destination: Destination;
   readonly stateId: string;

@@ -1,6 +1,6 @@
 import { expect, it } from '@jest/globals';
-import { readReport, writeReport } from '../../src/operations/stored-report.ts';
-import type { RestoreReport } from '../../src/restore/report.ts';
+
+import { type RestoreReport, readReport, writeReport } from '../../src/restore/report.ts';
 
 const report: RestoreReport = {
   dryRun: false,
