@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
-import { open, rename, rm } from 'node:fs/promises';
+import { rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import { flush } from '../base/flush.ts';
 import { abortable, unlessAborted } from './abortable.ts';
 import { encodeAttestation } from './attestation.ts';
 import { Consistency } from './consistency.ts';
@@ -132,7 +133,8 @@ export async function writeArchive(
     const tar = new TarComposer(contents, eventSpool, resourceSpool, { onProgress, signer });
     const verified = await writeVerified(tar, partial, check, signal);
     await rename(partial, path);
-    await flushDirectory(dirname(path));
+    // The renaming itself is to survive a power cut.
+    await flush(dirname(path));
     const { sha256, sizeBytes, historyDigest, versionDigests, rawBytes, counts } = verified;
     return { sha256, sizeBytes, historyDigest, versionDigests, rawBytes, counts };
   } finally {
@@ -176,16 +178,6 @@ async function* encoded<T>(
   encode: (item: T) => string,
 ): AsyncGenerator<string, void, void> {
   for await (const item of source) yield encode(item);
-}
-
-/** Makes the renaming itself survive a power cut. */
-async function flushDirectory(path: string): Promise<void> {
-  const directory = await open(path, 'r');
-  try {
-    await directory.sync();
-  } finally {
-    await directory.close();
-  }
 }
 
 type Content = AsyncIterable<Uint8Array> | Iterable<Uint8Array>;

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { chown, type FileHandle, link, mkdir, open, rename, unlink, writeFile } from 'node:fs/promises';
+import { chown, link, mkdir, open, rename, unlink, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { isErrno } from './errno.ts';
 import { OperatorError } from './operator-error.ts';
@@ -64,21 +64,15 @@ export async function replaceSecretFile(path: string, contents: string): Promise
 }
 
 async function readSecretFile(path: string): Promise<string | null> {
-  let file: FileHandle;
-  try {
-    file = await open(path, 'r');
-  } catch (error) {
+  await using file = await open(path).catch((error: unknown) => {
     if (isErrno(error, 'ENOENT')) return null;
     throw error;
+  });
+  if (file === null) return null;
+  const stats = await file.stat();
+  if (!stats.isFile()) throw new SecretFileError(path, 'is not a regular file');
+  if ((stats.mode & 0o077) !== 0) {
+    throw new SecretFileError(path, 'is open to others than its owner; make it private with chmod 600');
   }
-  try {
-    const stats = await file.stat();
-    if (!stats.isFile()) throw new SecretFileError(path, 'is not a regular file');
-    if ((stats.mode & 0o077) !== 0) {
-      throw new SecretFileError(path, 'is open to others than its owner; make it private with chmod 600');
-    }
-    return await file.readFile('utf8');
-  } finally {
-    await file.close();
-  }
+  return await file.readFile('utf8');
 }

@@ -1,14 +1,16 @@
 import { randomUUID } from 'node:crypto';
 import { link, open, readFile, rename, rm, stat } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import { ArchiveError } from '../archive/errors.ts';
 import { SEALED_FILE_EXTENSION } from '../archive/format.ts';
 import { type VerifiedArchive, verified } from '../archive/reader.ts';
 import { isErrno } from '../base/errno.ts';
+import { flush } from '../base/flush.ts';
 import { archiveMembers, named, type Reading } from './archive-input.ts';
 import { DOCUMENTS, type FileAnswer, type OperationAnswer, type UserError } from './documents.ts';
 import { failure, KlError } from './endings.ts';
 import { findOperation, waitForEnd } from './operations.ts';
-import { flushDirectoryOf, isSystemError, reasonOf, requirePlace, writePrivateFile } from './private-file.ts';
+import { isSystemError, reasonOf, requirePlace, writePrivateFile } from './private-file.ts';
 import type { Work } from './progress.ts';
 import { fileDigest, isSealedFile } from './sealed-input.ts';
 import { reach, refuseErrors, type Service, unreachable } from './service.ts';
@@ -251,8 +253,7 @@ async function verify(
 ): Promise<VerifiedArchive | null> {
   work.show({ step: 'verifying' });
   try {
-    await using written = await open(partial, 'r');
-    await written.sync();
+    await flush(partial);
     if (isClosed) {
       if ((await fileDigest(partial, reading.signal)).sha256 === file.sha256) return null;
     } else {
@@ -296,5 +297,5 @@ async function place(partial: string, path: string, replace: boolean): Promise<v
       await rename(partial, path);
     }
   }
-  await flushDirectoryOf(path);
+  await flush(dirname(path));
 }

@@ -26,12 +26,6 @@ export async function writePrivateFile(
   }
 }
 
-/** Makes a renaming survive a power cut. */
-export async function flushDirectoryOf(path: string): Promise<void> {
-  await using directory = await open(dirname(path));
-  await directory.sync();
-}
-
 /** A directory for this process alone, which goes away with what is in it. */
 export async function temporaryDirectory(): Promise<AsyncDisposable & { readonly path: string }> {
   const path = await mkdtemp(join(tmpdir(), 'kl-'));

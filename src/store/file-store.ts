@@ -15,6 +15,7 @@ import {
 import { dirname, join } from 'node:path';
 import { Digested } from '../base/digested.ts';
 import { isErrno } from '../base/errno.ts';
+import { flush } from '../base/flush.ts';
 import { OperatorError } from '../base/operator-error.ts';
 import { assertKey, ObjectExistsError, ObjectMissingError, type ObjectStore } from './object-store.ts';
 
@@ -132,8 +133,7 @@ function isBeside(name: string): boolean {
 async function replace(path: string, text: string): Promise<void> {
   const partial = join(dirname(path), randomUUID() + PARTIAL);
   try {
-    await writeFile(partial, text, { mode: 0o600, flag: 'wx' });
-    await flush(partial);
+    await writeFile(partial, text, { mode: 0o600, flag: 'wx', flush: true });
     await rename(partial, path);
     await flush(dirname(path));
   } finally {
@@ -192,10 +192,4 @@ async function unlessMissing<Found>(found: Promise<Found>): Promise<Found | null
 function toMissing(error: unknown, key: string): never {
   if (isErrno(error, 'ENOENT')) throw new ObjectMissingError(key, { cause: error });
   throw error;
-}
-
-/** Makes what was written, or given a name in a directory, survive a loss of power. */
-async function flush(path: string): Promise<void> {
-  await using handle = await open(path);
-  await handle.sync();
 }
