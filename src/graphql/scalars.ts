@@ -5,8 +5,6 @@ import { isUtcTime } from '../base/time.ts';
 import { HistoryInconsistentError } from '../history/inconsistent.ts';
 import { badUserInput } from './connection.ts';
 
-const isSha256 = (text: string) => /^[0-9a-f]{64}$/.test(text);
-
 function textOf(name: string, value: unknown): string {
   if (typeof value !== 'string') throw badUserInput(`${name} is given as a string.`);
   return value;
@@ -17,7 +15,21 @@ function literalOf(name: string, node: ValueNode): string {
   return node.value;
 }
 
-function parseBigInt(text: string, node: ValueNode | null = null): bigint {
+/** A scalar that JSON has as a string. @param parse is given where it stands in the document, when it stands there. */
+function scalarOf<Value>(
+  name: string,
+  serialize: (value: unknown) => string,
+  parse: (text: string, node: ValueNode | null) => Value,
+): GraphQLScalarType<Value, string> {
+  return new GraphQLScalarType<Value, string>({
+    name,
+    serialize,
+    parseValue: (value) => parse(textOf(name, value), null),
+    parseLiteral: (node) => parse(literalOf(name, node), node),
+  });
+}
+
+function parseBigInt(text: string, node: ValueNode | null): bigint {
   const value = parseInt64(text);
   // "-0" is another spelling of a number that has one.
   if (value === null || String(value) !== text)
@@ -25,14 +37,7 @@ function parseBigInt(text: string, node: ValueNode | null = null): bigint {
   return value;
 }
 
-function parseText(name: string, isGood: (text: string) => boolean, expected: string) {
-  return (text: string, node: ValueNode | null = null): string => {
-    if (!isGood(text)) throw badUserInput(`${name} is ${expected}.`, node);
-    return text;
-  };
-}
-
-function parseDateTime(text: string, node: ValueNode | null = null): string {
+function parseDateTime(text: string, node: ValueNode | null): string {
   const [, second = '', fraction = ''] = /^([^.]*?)(?:\.(\d{1,6}))?Z$/.exec(text) ?? [];
   const time = `${second}.${fraction.padEnd(6, '0')}Z`;
   if (!isUtcTime(time)) {
@@ -44,7 +49,10 @@ function parseDateTime(text: string, node: ValueNode | null = null): string {
   return time;
 }
 
-const parseSha256 = parseText('Sha256', isSha256, '64 lowercase hexadecimal digits');
+function parseSha256(text: string, node: ValueNode | null): string {
+  if (/^[0-9a-f]{64}$/.test(text)) return text;
+  throw badUserInput('Sha256 is 64 lowercase hexadecimal digits.', node);
+}
 
 /** A time of the database as it is, and never another in its place: there it may be `infinity`, or before the year 1. */
 function serializeTime(time: string): string {
@@ -56,23 +64,12 @@ function serializeTime(time: string): string {
 
 /** The resolvers of the schema's scalars. */
 export const scalars = {
-  BigInt: new GraphQLScalarType<bigint, string>({
-    name: 'BigInt',
-    serialize: (value) => String(typeof value === 'bigint' ? value : BigInt(textOf('BigInt', value))),
-    parseValue: (value) => parseBigInt(textOf('BigInt', value)),
-    parseLiteral: (node) => parseBigInt(literalOf('BigInt', node), node),
-  }),
-  DateTime: new GraphQLScalarType<string, string>({
-    name: 'DateTime',
-    serialize: (value) => serializeTime(textOf('DateTime', value)),
-    parseValue: (value) => parseDateTime(textOf('DateTime', value)),
-    parseLiteral: (node) => parseDateTime(literalOf('DateTime', node), node),
-  }),
-  Sha256: new GraphQLScalarType<string, string>({
-    name: 'Sha256',
-    serialize: (value) => textOf('Sha256', value),
-    parseValue: (value) => parseSha256(textOf('Sha256', value)),
-    parseLiteral: (node) => parseSha256(literalOf('Sha256', node), node),
-  }),
+  BigInt: scalarOf(
+    'BigInt',
+    (value) => String(typeof value === 'bigint' ? value : BigInt(textOf('BigInt', value))),
+    parseBigInt,
+  ),
+  DateTime: scalarOf('DateTime', (value) => serializeTime(textOf('DateTime', value)), parseDateTime),
+  Sha256: scalarOf('Sha256', (value) => textOf('Sha256', value), parseSha256),
   Upload: GraphQLUpload,
 };
