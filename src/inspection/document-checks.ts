@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { ArchivedVersion, ArchiveManifest } from '../archive/model.ts';
 import { clip } from '../base/clip.ts';
+import { canonicalUuid } from '../base/uuid.ts';
 import { readStateDocument, type StateDocument } from '../terraform/document.ts';
 import { StateHistoryReader, type StateVersion } from '../terraform/history-reader.ts';
 import type { Projection } from '../terraform/projection.ts';
@@ -150,10 +151,4 @@ export class DocumentChecks {
   #warn(serial: bigint, code: WarningCode, message: string): void {
     this.#warnings.add(code, `Serial ${serial}: ${message}`, serial);
   }
-}
-
-// PostgreSQL accepts a uuid in braces, in capitals and with other hyphens; the column holds it in one form.
-function canonicalUuid(text: string): string {
-  const digits = text.toLowerCase().replace(/[{}-]/g, '');
-  return digits.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
 }

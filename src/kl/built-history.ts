@@ -11,7 +11,7 @@ import { isErrno } from '../base/errno.ts';
 import { present } from '../base/invariant.ts';
 import { stateLabelFault } from '../base/state-label.ts';
 import { utcTimeOf } from '../base/time.ts';
-import { isUuid } from '../base/uuid.ts';
+import { canonicalUuid } from '../base/uuid.ts';
 import { UnsupportedStateDocumentError } from '../terraform/errors.ts';
 import { bytesOf } from './archive-input.ts';
 import { DocumentReader } from './document-reader.ts';
@@ -180,7 +180,7 @@ async function examine(path: string, facts: FileFacts, reader: DocumentReader): 
     return {
       path,
       serial,
-      lineage: canonicalLineage(lineage),
+      lineage: canonicalUuid(lineage),
       terraformVersion,
       sha256: createHash('sha256').update(bytes).digest('hex'),
       byteLength: bytes.length,
@@ -194,11 +194,6 @@ async function examine(path: string, facts: FileFacts, reader: DocumentReader): 
         'Leave the file out, or find out what it is: only state files of version 4, not encrypted, make a history.',
     });
   }
-}
-
-function canonicalLineage(text: string): string {
-  const lower = text.toLowerCase();
-  return isUuid(lower) ? lower : text;
 }
 
 /** An instant of the file system, to the microsecond. */
