@@ -5,7 +5,6 @@ import { Growth } from '../archive/growth.ts';
 import { readArchive } from '../archive/reader.ts';
 import { inspectForExport, inspectForRestore, type LargeDocumentTurns } from './inspection.ts';
 import {
-  copyOf,
   type FromThread,
   type InspectionResult,
   type InspectionResults,
@@ -106,13 +105,13 @@ function turnsOf(port: MessagePort, ask: Ask): LargeDocumentTurns {
 function storageBeyond(ask: Ask): Storage {
   return {
     jsonbText(bytes) {
-      const document = copyOf(bytes);
+      const document = new Uint8Array(bytes);
       return ask({ kind: 'ask', about: 'jsonbText', document }, [document]);
     },
     faultOf(doubtful) {
       const copies: Uint8Array<ArrayBuffer>[] = [];
       const keep = (bytes: Uint8Array) => {
-        const copy = copyOf(bytes);
+        const copy = new Uint8Array(bytes);
         copies.push(copy);
         return Buffer.from(copy.buffer);
       };

@@ -10,7 +10,6 @@ import { Turns } from '../base/turns.ts';
 import { type NamedDocument, RefusedDocumentError, rawStateOf } from './errors.ts';
 import type { RestoreFindings } from './inspection.ts';
 import {
-  copyOf,
   type FromThread,
   fromFailure,
   type InspectionResult,
@@ -213,7 +212,8 @@ async function answer(
     return;
   }
   const printed = await storage.jsonbText(question.document);
-  const answer = printed instanceof Uint8Array ? copyOf(printed) : printed;
+  // A view would take all that it is a view of along.
+  const answer = printed instanceof Uint8Array ? new Uint8Array(printed) : printed;
   port.postMessage(
     { kind: 'answer', answer } satisfies ToThread,
     answer instanceof Uint8Array ? [answer.buffer] : [],

@@ -101,10 +101,3 @@ export function fromFailure(failure: Failure): unknown {
     }
   }
 }
-
-/** A copy with memory of its own, to be handed over: a view would take all that it is a view of along. */
-export function copyOf(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
-  const copy = new Uint8Array(bytes.length);
-  copy.set(bytes);
-  return copy;
-}

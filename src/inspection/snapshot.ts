@@ -1,4 +1,5 @@
-import { DEFAULT_STATE_DOCUMENT_LIMITS, readStateDocument, type StateOutput } from '../terraform/document.ts';
+import { readStateDocument, type StateOutput } from '../terraform/document.ts';
+import { SNAPSHOT_LIMITS } from '../terraform/limits.ts';
 import { projectResources } from '../terraform/projection.ts';
 import { type NamedDocument, RefusedDocumentError, refusing } from './errors.ts';
 import { RowFileWriter } from './row-file.ts';
@@ -25,9 +26,6 @@ export interface ReadSnapshot {
   outputs(): AsyncIterable<StateOutput> | Iterable<StateOutput>;
 }
 
-/** Kilolock itself takes numbers as PostgreSQL does. */
-const LIMITS = { ...DEFAULT_STATE_DOCUMENT_LIMITS, maxExpandedDigits: Number.POSITIVE_INFINITY };
-
 /** How messages name such a document. */
 export const SNAPSHOT: NamedDocument = { serial: null, name: 'This document' };
 
@@ -37,7 +35,7 @@ export const SNAPSHOT: NamedDocument = { serial: null, name: 'This document' };
  * @throws RefusedDocumentError when Kilolock could not hold it.
  */
 export async function readSnapshot(bytes: Buffer, storage: Storage): Promise<ReadSnapshot> {
-  const document = refusing(SNAPSHOT, () => readStateDocument(bytes, LIMITS));
+  const document = refusing(SNAPSHOT, () => readStateDocument(bytes, SNAPSHOT_LIMITS));
   const projection = projectResources(document, 'as-written');
   const doubtful = findDoubtfulRows(document, projection);
   const fault = doubtful && (await storage.faultOf(doubtful));

@@ -296,20 +296,18 @@ export async function settleAttempt(
     .select(['status', 'attempt'])
     .executeTakeFirst();
   if (row === undefined || row.attempt !== attempt) return 'lost';
-  switch (row.status) {
-    case 'SUCCEEDED':
-    case 'EXPIRED':
-      return 'succeeded';
-    case 'RUNNING':
-      return 'undecided';
-    case 'PENDING':
-      return 'lost';
-    case 'FAILED':
-      return 'failed';
-    case 'CANCELLED':
-      return 'cancelled';
-  }
+  return END_OF[row.status];
 }
+
+/** What became of an attempt that has not been followed by another, by the status of its operation. */
+const END_OF = {
+  SUCCEEDED: 'succeeded',
+  EXPIRED: 'succeeded',
+  RUNNING: 'undecided',
+  PENDING: 'lost',
+  FAILED: 'failed',
+  CANCELLED: 'cancelled',
+} as const satisfies Record<OperationStatus, AttemptEnd>;
 
 /** Failures after which the same request may succeed: the idempotency key they came with is free again. */
 const WORTH_ASKING_AGAIN: readonly UserErrorCode[] = ['INTERNAL', 'OPERATION_INTERRUPTED', 'STATE_LOCKED'];

@@ -24,6 +24,12 @@ export const DEFAULT_STATE_DOCUMENT_LIMITS: Readonly<StateDocumentLimits> = {
   maxDependencies: 5_000_000,
 };
 
+/** Those of a document that becomes a version by itself: Kilolock takes its numbers as PostgreSQL does. */
+export const SNAPSHOT_LIMITS: Readonly<StateDocumentLimits> = {
+  ...DEFAULT_STATE_DOCUMENT_LIMITS,
+  maxExpandedDigits: Number.POSITIVE_INFINITY,
+};
+
 /**
  * How many bytes of rows the instances of a document may repeat of what their resources say: its mode, type, name, provider
  * and module stand in the row of each, and most of them in its address.

@@ -2,8 +2,9 @@ import { randomUUID } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { buffer } from 'node:stream/consumers';
-import { DEFAULT_STATE_DOCUMENT_LIMITS, readStateDocument } from '../../terraform/document.ts';
+import { readStateDocument } from '../../terraform/document.ts';
 import { UnsupportedStateDocumentError } from '../../terraform/errors.ts';
+import { SNAPSHOT_LIMITS } from '../../terraform/limits.ts';
 import { sizeOf } from '../archive-input.ts';
 import { nextSteps } from '../backend-block.ts';
 import type { CommonOptions, Context } from '../context.ts';
@@ -23,9 +24,6 @@ interface Payload {
   readonly version: { readonly id: string; readonly serial: string; readonly createdAt: string } | null;
   readonly userErrors: readonly UserError[];
 }
-
-/** Kilolock itself takes numbers as PostgreSQL does. */
-const LIMITS = { ...DEFAULT_STATE_DOCUMENT_LIMITS, maxExpandedDigits: Number.POSITIVE_INFINITY };
 
 /** `kl import snapshot`: one state file becomes the next version of a state. */
 export async function importSnapshot(context: Context, options: Options, path: string): Promise<Exit> {
@@ -69,7 +67,7 @@ export async function importSnapshot(context: Context, options: Options, path: s
 }
 
 async function readAll(path: string): Promise<Buffer<ArrayBuffer>> {
-  const { maxBytes } = DEFAULT_STATE_DOCUMENT_LIMITS;
+  const { maxBytes } = SNAPSHOT_LIMITS;
   let length = 0;
   async function* bounded() {
     for await (const chunk of process.stdin as AsyncIterable<Buffer>) {
@@ -87,7 +85,7 @@ async function readAll(path: string): Promise<Buffer<ArrayBuffer>> {
 
 function readDocument(what: string, bytes: Buffer) {
   try {
-    return readStateDocument(bytes, LIMITS);
+    return readStateDocument(bytes, SNAPSHOT_LIMITS);
   } catch (error) {
     if (!(error instanceof UnsupportedStateDocumentError)) throw error;
     throw new KlError(error.code, `${visible(what)}: at ${error.path}, ${error.reason}.`);
