@@ -402,6 +402,20 @@ describe('kl archive build', () => {
     ]);
   });
 
+  test('takes a lineage in every spelling that PostgreSQL takes for one', async () => {
+    const document = await readFile(join(DOCUMENTS, '001.tfstate'), 'utf8');
+    const lineage = '1ca0929b-642b-022f-3ebf-40af08ad2b92';
+    const spellings = [lineage, lineage.toUpperCase(), `{${lineage}}`, lineage.replaceAll('-', '')];
+    for (const [i, spelling] of spellings.entries()) {
+      const text = document.replace(lineage, spelling).replace('"serial": 1', `"serial": ${i + 1}`);
+      await writeFile(at(`${i}.tfstate`), text);
+    }
+    expect(await json('archive', 'build', '.', '-o', 'x.klstate')).toMatchObject({
+      lineage,
+      versionCount: 4,
+    });
+  });
+
   test('refuses files that are not of one history, naming them, and leaves nothing behind', async () => {
     const document = await readFile(join(DOCUMENTS, '001.tfstate'), 'utf8');
     await writeFile(at('a.tfstate'), document);
