@@ -51,6 +51,9 @@ export async function readHistories(
   return new Map(rows.map((row) => [row.id, historyOf(row)]));
 }
 
+/** The characters of rows that are kept: those of some fifty histories of two hundred versions. */
+const MAX_KNOWN_LENGTH = 2 * 1024 * 1024;
+
 const selectHistories = compiledOnce((db, value: Placeholder<{ stateIds: readonly string[] }>) =>
   db
     .selectFrom('states')
@@ -66,81 +69,140 @@ const selectHistories = compiledOnce((db, value: Placeholder<{ stateIds: readonl
 );
 
 /** What {@link historyOf} is made of. */
-export type HistoryRow = Awaited<ReturnType<typeof selectHistories>>[number];
+export type HistoryRow = Awaited<ReturnType<typeof selectHistories>>[number] & {
+  /** The {@link markColumn} that was read with it. */
+  readonly mark?: string | null;
+};
+
+/** A {@link HistoryRow} as {@link markedColumns} give it. */
+export type MarkedRow = Omit<HistoryRow, 'versions' | 'tags' | 'mark'> & { readonly mark: string | null };
 
 /** The columns `versions`, `tags`, `events` and `spans` of a {@link HistoryRow}, of a statement that reads `states`. */
 export function historyColumns() {
+  return [versionsColumn().as('versions'), tagsColumn().as('tags'), ...countColumns()] as const;
+}
+
+/** Those without the lists of rows, in whose place there is their mark: what {@link completeRow} is made of. */
+export function markedColumns() {
+  return [markColumn().as('mark'), ...countColumns()] as const;
+}
+
+/**
+ * A hash of all that `versions` and `tags` are made of. Where it is the same, they are the same; where it is not, the order in which
+ * the rows were met may be all that differs. Null where there is no version, or more than is kept.
+ */
+export function markColumn(): RawBuilder<string | null> {
+  const states = expressionBuilder<Database, 'states'>();
+  const versions = states
+    .selectFrom('state_versions as version')
+    .whereRef('version.state_id', '=', 'states.id');
+  const tags = states
+    .selectFrom('state_version_tags as tag')
+    .whereRef('tag.tenant_id', '=', 'states.tenant_id')
+    .whereRef('tag.state_id', '=', 'states.id');
+  // All that has no fixed length says how long it is, so that other rows are other bytes. record_send would take half as long again.
+  const versionBytes = sql`string_agg(
+    uuid_send(version.id) || int8send(version.serial) || timestamptz_send(version.created_at)
+    || int8send(coalesce(digest.byte_length, -1)) || coalesce(digest.sha256, '')
+    || array_send(array[version.terraform_version, version.source, version.created_by]), '')`;
+  const tagBytes = sql`string_agg(record_send(row(
+    tag.tag, tag.state_version_id, tag.description, tag.actor, tag.created_at, tag.updated_at)), '')`;
+  const length = sql`
+    ${versions.select(lengthOfAll('terraform_version', 'source', 'created_by').as('length'))}
+    + ${tags.select(lengthOfAll('description', 'actor').as('length'))}`;
+  const versionsWithDigests = versions.leftJoin(
+    'state_archive.version_digest as digest',
+    'digest.state_version_id',
+    'version.id',
+  );
+  return sql`case when ${length} <= ${sql.lit(MAX_KNOWN_LENGTH)} then encode(sha256(
+    sha256(${versionsWithDigests.select(versionBytes.as('bytes'))})
+    || coalesce(${tags.select(tagBytes.as('bytes'))}, '')), 'hex') end`;
+}
+
+/** The length of all rows, roughly. */
+function lengthOfAll(...columns: readonly string[]): RawBuilder<number> {
+  return sql`count(*) * 100 + ${bytesOfAll(...columns)}`;
+}
+
+function versionsColumn() {
+  const states = expressionBuilder<Database, 'states'>();
+  return unlessTooLong<string>(
+    states
+      .selectFrom('state_versions as version')
+      .whereRef('version.state_id', '=', 'states.id')
+      .select(bytesOfAll('terraform_version', 'source', 'created_by').as('bytes')),
+    // By column: PostgreSQL looks up how to print a type once for a list, and else for each field of a row.
+    states
+      .selectFrom(
+        states
+          .selectFrom('state_versions as version')
+          .leftJoin('state_archive.version_digest as digest', 'digest.state_version_id', 'version.id')
+          .whereRef('version.state_id', '=', 'states.id')
+          .orderBy('version.serial')
+          .select([
+            'version.id',
+            'version.serial',
+            'version.terraform_version',
+            'version.source',
+            'version.created_at',
+            'version.created_by',
+            'digest.sha256',
+            'digest.byte_length',
+          ])
+          .as('version'),
+      )
+      .select(({ fn, ref, cast }) =>
+        jsonArray(
+          fn.jsonAgg(ref('version.id')),
+          fn.jsonAgg(cast('version.serial', 'text')),
+          fn.jsonAgg(ref('version.terraform_version')),
+          fn.jsonAgg(ref('version.source')),
+          fn.jsonAgg(ref('version.created_at')),
+          fn.jsonAgg(ref('version.created_by')),
+          fn.jsonAgg(fn('encode', ['version.sha256', sql.lit('hex')])),
+          fn.jsonAgg(ref('version.byte_length')),
+        ).as('columns'),
+      ),
+  );
+}
+
+function tagsColumn() {
+  const states = expressionBuilder<Database, 'states'>();
+  return unlessTooLong<string | null>(
+    states
+      .selectFrom('state_version_tags as tag')
+      .whereRef('tag.tenant_id', '=', 'states.tenant_id')
+      .whereRef('tag.state_id', '=', 'states.id')
+      .select(bytesOfAll('description', 'actor').as('bytes')),
+    states
+      .selectFrom('state_version_tags as tag')
+      .leftJoin('state_versions as version', (join) =>
+        join.onRef('version.id', '=', 'tag.state_version_id').onRef('version.state_id', '=', 'tag.state_id'),
+      )
+      .whereRef('tag.tenant_id', '=', 'states.tenant_id')
+      .whereRef('tag.state_id', '=', 'states.id')
+      .select(({ fn, ref, cast }) =>
+        fn
+          .jsonAgg(
+            jsonArray(
+              ref('tag.tag'),
+              cast('version.serial', 'text'),
+              ref('tag.description'),
+              ref('tag.actor'),
+              ref('tag.created_at'),
+              ref('tag.updated_at'),
+            ),
+          )
+          .orderBy('tag.tag', (order) => order.collate('C'))
+          .as('rows'),
+      ),
+  );
+}
+
+function countColumns() {
   const states = expressionBuilder<Database, 'states'>();
   return [
-    unlessTooLong<string>(
-      states
-        .selectFrom('state_versions as version')
-        .whereRef('version.state_id', '=', 'states.id')
-        .select(bytesOfAll('terraform_version', 'source', 'created_by').as('bytes')),
-      // By column: PostgreSQL looks up how to print a type once for a list, and else for each field of a row.
-      states
-        .selectFrom(
-          states
-            .selectFrom('state_versions as version')
-            .leftJoin('state_archive.version_digest as digest', 'digest.state_version_id', 'version.id')
-            .whereRef('version.state_id', '=', 'states.id')
-            .orderBy('version.serial')
-            .select([
-              'version.id',
-              'version.serial',
-              'version.terraform_version',
-              'version.source',
-              'version.created_at',
-              'version.created_by',
-              'digest.sha256',
-              'digest.byte_length',
-            ])
-            .as('version'),
-        )
-        .select(({ fn, ref, cast }) =>
-          jsonArray(
-            fn.jsonAgg(ref('version.id')),
-            fn.jsonAgg(cast('version.serial', 'text')),
-            fn.jsonAgg(ref('version.terraform_version')),
-            fn.jsonAgg(ref('version.source')),
-            fn.jsonAgg(ref('version.created_at')),
-            fn.jsonAgg(ref('version.created_by')),
-            fn.jsonAgg(fn('encode', ['version.sha256', sql.lit('hex')])),
-            fn.jsonAgg(ref('version.byte_length')),
-          ).as('columns'),
-        ),
-    ).as('versions'),
-    unlessTooLong<string | null>(
-      states
-        .selectFrom('state_version_tags as tag')
-        .whereRef('tag.tenant_id', '=', 'states.tenant_id')
-        .whereRef('tag.state_id', '=', 'states.id')
-        .select(bytesOfAll('description', 'actor').as('bytes')),
-      states
-        .selectFrom('state_version_tags as tag')
-        .leftJoin('state_versions as version', (join) =>
-          join
-            .onRef('version.id', '=', 'tag.state_version_id')
-            .onRef('version.state_id', '=', 'tag.state_id'),
-        )
-        .whereRef('tag.tenant_id', '=', 'states.tenant_id')
-        .whereRef('tag.state_id', '=', 'states.id')
-        .select(({ fn, ref, cast }) =>
-          fn
-            .jsonAgg(
-              jsonArray(
-                ref('tag.tag'),
-                cast('version.serial', 'text'),
-                ref('tag.description'),
-                ref('tag.actor'),
-                ref('tag.created_at'),
-                ref('tag.updated_at'),
-              ),
-            )
-            .orderBy('tag.tag', (order) => order.collate('C'))
-            .as('rows'),
-        ),
-    ).as('tags'),
     states
       .selectFrom(
         states
@@ -179,7 +241,7 @@ export function historyColumns() {
           fn.countAll(),
           span
             .case()
-            .when(not(fn<boolean>('bool_and', [isArchivableTime('span.created_at')])))
+            .when(fn.countAll().filterWhere(not(isArchivableTime('span.created_at'))), '>', sql.lit(0))
             .then(
               selectFrom('resources as odd')
                 .whereRef('odd.state_id', '=', 'states.id')
@@ -260,9 +322,6 @@ function checkCounts(counts: { versions: number; tags: number; events: number })
   }
 }
 
-/** The characters of rows that are kept: those of some fifty histories of two hundred versions. */
-const MAX_KNOWN_LENGTH = 2 * 1024 * 1024;
-
 /** What is made of rows, until other rows are read of the state: most previews are of a history that has not changed. */
 const known = new LRUCache<string, { readonly row: HistoryRow; readonly history: StateHistory }>({
   maxSize: MAX_KNOWN_LENGTH,
@@ -280,6 +339,18 @@ export function historyOf(row: HistoryRow): StateHistory {
   const history = makeHistory(row);
   known.set(row.id, { row, history });
   return history;
+}
+
+/** What a state's history was last made of; undefined when it is not kept. */
+export function knownRow(stateId: string): HistoryRow | undefined {
+  return known.get(stateId)?.row;
+}
+
+/** The row that was known, with what a statement has read of it now; null when its lists of rows have changed since. */
+export function completeRow(row: MarkedRow, last: HistoryRow): HistoryRow | null {
+  return row.mark !== null && row.mark === last.mark
+    ? { ...row, versions: last.versions, tags: last.tags }
+    : null;
 }
 
 /** Whether all that a statement gave is as another gave it; it may have given more of the environment than the other. */

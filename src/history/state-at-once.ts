@@ -1,7 +1,15 @@
 import type { Kysely } from 'kysely';
+import { LRUCache } from 'lru-cache';
 import { compiledOnce, type Placeholder } from '../database/compiled-once.ts';
 import type { Database } from '../database/types.ts';
-import { type HistoryRow, historyColumns } from './history.ts';
+import {
+  completeRow,
+  type HistoryRow,
+  historyColumns,
+  knownRow,
+  markColumn,
+  markedColumns,
+} from './history.ts';
 import {
   hasOwnDatabase,
   type NamespaceSelector,
@@ -33,19 +41,39 @@ export async function findStateAtOnce(
   label: string,
   { withHistory }: { readonly withHistory: boolean },
 ): Promise<StateAtOnce | null> {
-  const { state, stateWithHistory } = selector === null ? SELF_HOSTED : HOSTED;
+  const statements = selector === null ? SELF_HOSTED : HOSTED;
   const values = { ...selector, name: namePrefixOf(selector) + label };
-  const [row] = await (withHistory ? stateWithHistory : state)(db, values);
-  if (row === undefined) return null;
-  const namespace = namespaceOf(row, selector);
-  return { namespace, state: stateRecordOf(row, namespace), history: hasHistory(row) ? row : null };
+  if (withHistory) {
+    const last = knownRow(lastIds.get(values.name) ?? '');
+    if (typeof last?.mark === 'string') {
+      const [row] = await statements.stateWithMark(db, values);
+      const history = row && completeRow(row, last);
+      if (history) return foundAtOnce(row, selector, history);
+    }
+    const [row] = await statements.stateWithHistory(db, values);
+    if (row === undefined) return null;
+    lastIds.set(values.name, row.id);
+    return foundAtOnce(row, selector, row);
+  }
+  const [row] = await statements.state(db, values);
+  return row === undefined ? null : foundAtOnce(row, selector, null);
 }
+
+function foundAtOnce(row: StateRow, selector: NamespaceSelector, history: HistoryRow | null): StateAtOnce {
+  const namespace = namespaceOf(row, selector);
+  return { namespace, state: stateRecordOf(row, namespace), history };
+}
+
+/** The ids of states that were found, by stored name: a guess at whose history will be read. */
+const lastIds = new LRUCache<string, string>({ max: 1000 });
 
 interface Values {
   readonly name: string;
   readonly workspace?: string;
   readonly environment?: string;
 }
+
+type StateRow = Awaited<ReturnType<typeof SELF_HOSTED.state>>[number];
 
 const SELF_HOSTED = statements({ isHosted: false });
 const HOSTED = statements({ isHosted: true });
@@ -63,12 +91,11 @@ function statements({ isHosted }: { readonly isHosted: boolean }) {
       .select(stateColumns());
   return {
     state: compiledOnce(select),
+    stateWithMark: compiledOnce((db, value: Placeholder<Values>) =>
+      select(db, value).select(markedColumns()),
+    ),
     stateWithHistory: compiledOnce((db, value: Placeholder<Values>) =>
-      select(db, value).select(historyColumns()),
+      select(db, value).select(historyColumns()).select(markColumn().as('mark')),
     ),
   };
-}
-
-function hasHistory(row: object): row is HistoryRow {
-  return 'versions' in row;
 }
