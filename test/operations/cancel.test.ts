@@ -2,11 +2,10 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/g
 import type { Caller } from '../../src/history/states.ts';
 import { cancelOperation } from '../../src/operations/cancel-operation.ts';
 import { NotPermittedError } from '../../src/operations/destination-permission.ts';
-import { loadTerraformHistory } from '../support/fixtures.ts';
 import { countRows } from '../support/state-rows.ts';
 import { until } from '../support/until.ts';
 import {
-  archivePath,
+  archiveOfOthers,
   type Backend,
   createCaller,
   ended,
@@ -18,7 +17,7 @@ import {
   storedFiles,
   withPrincipal,
 } from './support/backend.ts';
-import { post, postTerraformHistory } from './support/histories.ts';
+import { postFirstDocument, postTerraformHistory } from './support/histories.ts';
 import { interceptQueries } from './support/intercept-queries.ts';
 import { recordImport } from './support/restores.ts';
 
@@ -26,26 +25,18 @@ let backend: Backend;
 let caller: Caller;
 let archive: string;
 
-const [firstDocument = ''] = loadTerraformHistory().map(({ document }) => document);
-
 beforeAll(async () => {
   backend = await openBackend();
-  const owner = await createCaller(backend);
-  await postTerraformHistory(backend.database, owner, 'app');
-  archive = archivePath(backend, await runExport(backend, owner, 'app'));
+  archive = await archiveOfOthers(backend, 'app', postTerraformHistory);
 });
 beforeEach(async () => {
   caller = await createCaller(backend);
 });
 afterAll(() => backend.close());
 
-async function query(text: string, values: unknown[] = []) {
-  return (await backend.database.pool.query(text, values)).rows;
-}
-
 /** The outcomes, and by whom, of an operation's events. */
 const eventsOf = (id: string) =>
-  query(
+  backend.query(
     `select actor, payload ->> 'outcome' as outcome, payload ->> 'cancelled_by' as "cancelledBy"
      from events where payload ->> 'archive_id' = $1`,
     [id],
@@ -53,7 +44,7 @@ const eventsOf = (id: string) =>
 
 describe('an operation that is cancelled', () => {
   test.each(['export', 'import'])('while it waits ends at once: an %s then never begins', async (kind) => {
-    await post(backend.database, caller, 'app', firstDocument);
+    await postFirstDocument(backend.database, caller, 'app');
     const rows = await countRows(backend.database, ['public']);
     const release = backend.holdQueue();
     const { id } = await (kind === 'export'
@@ -69,7 +60,8 @@ describe('an operation that is cancelled', () => {
     });
     release();
     await until(
-      async () => (await query('select from state_archive_queue.job where id = $1', [id])).length === 0,
+      async () =>
+        (await backend.query('select from state_archive_queue.job where id = $1', [id])).length === 0,
     );
     expect((await operationOf(backend, caller, id)).status).toBe('CANCELLED');
     expect(await countRows(backend.database, ['public'])).toEqual(rows);
@@ -83,7 +75,7 @@ describe('an operation that is cancelled', () => {
     ['export', 'select'],
     ['import', 'insert into "public"."states"'],
   ])('while it is worked on is given up by its worker: nothing is left of an %s', async (kind, moment) => {
-    if (kind === 'export') await post(backend.database, caller, 'app', firstDocument);
+    if (kind === 'export') await postFirstDocument(backend.database, caller, 'app');
     const rows = await countRows(backend.database, ['public']);
     const { archives } = await storedFiles(backend);
     let cancelled: Promise<void> | undefined;
@@ -95,7 +87,7 @@ describe('an operation that is cancelled', () => {
       },
       async (statement, client) => {
         if (!isWorking || cancelled || !statement.startsWith(moment)) return;
-        const [row] = await query(
+        const [row] = await backend.query(
           `select id from state_archive.operation where tenant_id = $1 and status = 'RUNNING'`,
           [caller.namespace.tenantId],
         );
@@ -125,13 +117,13 @@ describe('an operation that is cancelled', () => {
   });
 
   test('while it is committed is none: it succeeds, and whoever wished it is told', async () => {
-    await post(backend.database, caller, 'app', firstDocument);
+    await postFirstDocument(backend.database, caller, 'app');
     let refusal: unknown;
     let isSettling = false;
     const database = interceptQueries(backend.database, async (statement) => {
       if (/^update "state_archive"\."operation" set "status"/.test(statement)) isSettling = true;
       if (statement !== 'commit' || !isSettling || refusal !== undefined) return;
-      const [row] = await query(
+      const [row] = await backend.query(
         `select id from state_archive.operation where tenant_id = $1 and status = 'RUNNING'`,
         [caller.namespace.tenantId],
       );
@@ -144,7 +136,7 @@ describe('an operation that is cancelled', () => {
   });
 
   test('a second time stays cancelled, and one that has ended as it is', async () => {
-    await post(backend.database, caller, 'app', firstDocument);
+    await postFirstDocument(backend.database, caller, 'app');
     const release = backend.holdQueue();
     const { id } = await runExport(backend, caller, 'app', { waitSeconds: 0 });
     await cancelOperation(caller, id);
@@ -160,7 +152,7 @@ describe('an operation that is cancelled', () => {
   });
 
   test('has to be one of the environment, the caller’s own or one that the caller might have started', async () => {
-    await post(backend.database, caller, 'app', firstDocument);
+    await postFirstDocument(backend.database, caller, 'app');
     const release = backend.holdQueue();
     const { id } = await runExport(backend, caller, 'app', { waitSeconds: 0 });
     const stranger = await createCaller(backend);

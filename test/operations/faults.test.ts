@@ -11,6 +11,7 @@ import { sweepOperations } from '../../src/operations/operation-sweep.ts';
 import { loadTerraformHistory } from '../support/fixtures.ts';
 import { until } from '../support/until.ts';
 import {
+  archiveOfOthers,
   archivePath,
   type Backend,
   createCaller,
@@ -22,7 +23,7 @@ import {
   stateIdOf,
   storedFiles,
 } from './support/backend.ts';
-import { post } from './support/histories.ts';
+import { post, postFirstDocument } from './support/histories.ts';
 import { interceptQueries, loseAnswers, loseConnection } from './support/intercept-queries.ts';
 import { recordImport } from './support/restores.ts';
 
@@ -34,9 +35,7 @@ const [firstDocument = '', secondDocument = ''] = loadTerraformHistory().map(({ 
 
 beforeAll(async () => {
   backend = await openBackend();
-  const owner = await createCaller(backend);
-  await post(backend.database, owner, 'app', firstDocument);
-  archive = archivePath(backend, await runExport(backend, owner, 'app'));
+  archive = await archiveOfOthers(backend, 'app', postFirstDocument);
 });
 beforeEach(async () => {
   caller = await createCaller(backend);
@@ -45,13 +44,9 @@ afterAll(() => backend.close());
 
 const isCommit = (statement: string) => statement === 'commit';
 
-async function query(text: string, values: unknown[] = []) {
-  return (await backend.database.pool.query(text, values)).rows;
-}
-
 /** As if the worker of an operation had not been heard of for a minute. */
 const fallSilent = (id: string) =>
-  query(
+  backend.query(
     `update state_archive.operation set heartbeat_at = clock_timestamp() - interval '1 minute' where id = $1`,
     [id],
   );
@@ -70,7 +65,7 @@ describe('a COMMIT whose answer is lost', () => {
     const created = await runImport(backend, silent(), archive);
     expect(created).toMatchObject({ status: 'SUCCEEDED', error: null });
     expect(
-      await query('select serial from state_versions where state_id = $1', [stateIdOf(created)]),
+      await backend.query('select serial from state_versions where state_id = $1', [stateIdOf(created)]),
     ).toEqual([{ serial: '1' }]);
     const replaced = await runImport(backend, silent(), archive, {
       onConflict: { kind: 'OVERWRITE', confirmName: 'app', expectedCurrentSerial: 1n },
@@ -89,9 +84,9 @@ describe('a COMMIT whose answer is lost', () => {
       idempotencyKey: null,
     });
     expect(written.serial).toBe(1n);
-    expect(await query('select serial from state_versions where state_id = $1', [written.stateId])).toEqual([
-      { serial: '1' },
-    ]);
+    expect(
+      await backend.query('select serial from state_versions where state_id = $1', [written.stateId]),
+    ).toEqual([{ serial: '1' }]);
   });
 
   test('is an interruption when nothing was committed: the export is taken up again, and leaves one archive', async () => {
@@ -107,9 +102,9 @@ describe('a COMMIT whose answer is lost', () => {
     });
     const exported = await runExport(backend, { ...caller, database }, 'app');
     expect(exported).toMatchObject({ status: 'SUCCEEDED', error: null });
-    expect(await query('select attempt from state_archive.operation where id = $1', [exported.id])).toEqual([
-      { attempt: 2 },
-    ]);
+    expect(
+      await backend.query('select attempt from state_archive.operation where id = $1', [exported.id]),
+    ).toEqual([{ attempt: 2 }]);
     const { archives } = await storedFiles(backend);
     expect(archives.filter((key) => !before.archives.includes(key))).toEqual([exported.archive?.objectKey]);
   });
@@ -128,7 +123,9 @@ describe('a COMMIT whose answer is lost', () => {
       }),
     ).rejects.toMatchObject({ code: 'OPERATION_INTERRUPTED' });
     expect(
-      await query('select serial from state_versions where tenant_id = $1', [caller.namespace.tenantId]),
+      await backend.query('select serial from state_versions where tenant_id = $1', [
+        caller.namespace.tenantId,
+      ]),
     ).toEqual([]);
   });
 
@@ -145,12 +142,12 @@ describe('a COMMIT whose answer is lost', () => {
     );
     const refused = await runExport(backend, { ...caller, database }, 'app').catch((error) => error);
     expect(refused).toMatchObject({ name: 'RequestRefusedError', code: 'OPERATION_INTERRUPTED' });
-    const [row] = await query('select id, status from state_archive.operation where tenant_id = $1', [
+    const [row] = await backend.query('select id, status from state_archive.operation where tenant_id = $1', [
       caller.namespace.tenantId,
     ]);
     expect(row.status).toBe('PENDING');
     expect(refused.message).toContain(row.id);
-    await query(
+    await backend.query(
       `update state_archive.operation set created_at = created_at - interval '1 minute' where id = $1`,
       [row.id],
     );
@@ -175,7 +172,7 @@ test('a COMMIT that stalls tells nobody a lie: its operation reads RUNNING, and 
   let isSettling = false;
   const database = interceptQueries(backend.database, async (statement) => {
     if (/^update "state_archive"\."operation" set "status" = \$1, "finished_at"/.test(statement)) {
-      const [row] = await query(
+      const [row] = await backend.query(
         `select id from state_archive.operation where tenant_id = $1 and status = 'RUNNING'`,
         [caller.namespace.tenantId],
       );
@@ -197,26 +194,27 @@ test('a COMMIT that stalls tells nobody a lie: its operation reads RUNNING, and 
 test('a COMMIT that PostgreSQL does not answer for 75 s stops nobody else, and its operation is done once', async () => {
   for (const label of ['stalled', 'other']) await post(backend.database, caller, label, firstDocument);
   // A sequence is not rolled back: the first success alone stalls.
-  await query('create sequence stalls');
-  await query(`create function stall() returns trigger language plpgsql as $$ begin
+  await backend.query('create sequence stalls');
+  await backend.query(`create function stall() returns trigger language plpgsql as $$ begin
       if nextval('public.stalls') = 1 then perform pg_catalog.pg_sleep(75); end if; return null;
     end $$`);
-  await query(`create constraint trigger stall after update on state_archive.operation deferrable initially deferred
+  await backend.query(`create constraint trigger stall after update on state_archive.operation deferrable initially deferred
     for each row when (new.status = 'SUCCEEDED') execute function stall()`);
   try {
     const { id } = await runExport(backend, caller, 'stalled', { waitSeconds: 0 });
-    await until(async () => (await query('select is_called from stalls'))[0].is_called);
+    await until(async () => (await backend.query('select is_called from stalls'))[0].is_called);
     expect((await runExport(backend, caller, 'other')).status).toBe('SUCCEEDED');
     expect(await operationOf(backend, caller, id)).toMatchObject({ status: 'RUNNING', error: null });
     await ended(backend.services, caller, id);
     expect(await operationOf(backend, caller, id)).toMatchObject({ status: 'SUCCEEDED', error: null });
     expect(
-      await query(`select payload ->> 'outcome' as outcome from events where payload ->> 'archive_id' = $1`, [
-        id,
-      ]),
+      await backend.query(
+        `select payload ->> 'outcome' as outcome from events where payload ->> 'archive_id' = $1`,
+        [id],
+      ),
     ).toEqual([{ outcome: 'succeeded' }]);
   } finally {
-    await query('drop trigger stall on state_archive.operation');
+    await backend.query('drop trigger stall on state_archive.operation');
   }
 });
 
@@ -284,7 +282,7 @@ describe('whoever looks after records', () => {
 describe('a failure', () => {
   /** A state without a version: its export fails. */
   const postShell = () =>
-    query('insert into states (tenant_id, name) values ($1, $2)', [
+    backend.query('insert into states (tenant_id, name) values ($1, $2)', [
       caller.namespace.tenantId,
       `${caller.namespace.namePrefix}shell`,
     ]);
@@ -327,7 +325,7 @@ describe('a failure', () => {
       const exported = await runExport(backend, caller, 'app');
       expect(exported.status).toBe('SUCCEEDED');
       expect(
-        await query(
+        await backend.query(
           `select state_id, payload ->> 'state_id' as named from events
            where kind = 'state_export' and payload ->> 'archive_id' = $1`,
           [exported.id],

@@ -27,6 +27,7 @@ import { createApiToken } from '../auth/support/kilolock-tenancy.ts';
 import { loadTerraformHistory } from '../support/fixtures.ts';
 import { countRows, readStateRows } from '../support/state-rows.ts';
 import {
+  archiveOfOthers,
   archivePath,
   type Backend,
   createCaller,
@@ -42,7 +43,7 @@ import {
   storedFiles,
   withPrincipal,
 } from './support/backend.ts';
-import { annotate, post, postTerraformHistory } from './support/histories.ts';
+import { post, postAnnotatedHistory } from './support/histories.ts';
 import { interceptQueries } from './support/intercept-queries.ts';
 
 let backend: Backend;
@@ -51,10 +52,7 @@ let archive: string;
 
 beforeAll(async () => {
   backend = await openBackend();
-  const owner = await createCaller(backend);
-  const stateId = await postTerraformHistory(backend.database, owner, 'demo/network');
-  await annotate(backend.database, stateId);
-  archive = archivePath(backend, await runExport(backend, owner, 'demo/network'));
+  archive = await archiveOfOthers(backend, 'demo/network', postAnnotatedHistory);
 });
 beforeEach(async () => {
   caller = await createCaller(backend);

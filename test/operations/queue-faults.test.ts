@@ -1,10 +1,9 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import type { Caller } from '../../src/history/states.ts';
 import { sweepOperations } from '../../src/operations/operation-sweep.ts';
-import { loadTerraformHistory } from '../support/fixtures.ts';
 import { until } from '../support/until.ts';
 import { type Backend, createCaller, ended, openBackend, operationOf, runExport } from './support/backend.ts';
-import { post } from './support/histories.ts';
+import { postFirstDocument } from './support/histories.ts';
 import { interceptQueries } from './support/intercept-queries.ts';
 
 let backend: Backend;
@@ -30,24 +29,19 @@ beforeAll(async () => {
 });
 beforeEach(async () => {
   caller = await createCaller(backend);
-  const [{ document } = { document: '' }] = loadTerraformHistory();
-  await post(backend.database, caller, 'app', document);
+  await postFirstDocument(backend.database, caller, 'app');
 });
 afterAll(() => backend.close());
 
-async function query(text: string, values: unknown[] = []) {
-  return (await backend.database.pool.query(text, values)).rows;
-}
-
 /** As time goes by: whoever holds a job and says nothing is believed dead, and what was never queued is. */
 async function letTimePass(): Promise<void> {
-  await query(
+  await backend.query(
     `update state_archive_queue.job set heartbeat_on = heartbeat_on - interval '1 minute', start_after = now()`,
   );
-  await query(
+  await backend.query(
     `update state_archive.operation set created_at = created_at - interval '1 minute' where status = 'PENDING'`,
   );
-  await query(`update state_archive_queue.queue set monitor_claim_on = null, monitor_on = null`);
+  await backend.query(`update state_archive_queue.queue set monitor_claim_on = null, monitor_on = null`);
   await backend.services.queue.putBackAbandoned();
   await sweepOperations(backend.database, backend.services.queue);
 }
@@ -73,12 +67,12 @@ describe('a queue whose connection breaks', () => {
       await letTimePass();
       return (await isOver()) && (await jobsOf(id)) === 0;
     });
-    expect(await query('select attempt from state_archive.operation where id = $1', [id])).toEqual([
+    expect(await backend.query('select attempt from state_archive.operation where id = $1', [id])).toEqual([
       { attempt: 1 },
     ]);
-    expect(await query(`select count(*)::int from events where payload ->> 'archive_id' = $1`, [id])).toEqual(
-      [{ count: 1 }],
-    );
+    expect(
+      await backend.query(`select count(*)::int from events where payload ->> 'archive_id' = $1`, [id]),
+    ).toEqual([{ count: 1 }]);
   });
 
   test('for long keeps operations waiting, tells their callers so, and does them when it is over', async () => {
@@ -92,5 +86,5 @@ describe('a queue whose connection breaks', () => {
   });
 
   const jobsOf = async (id: string) =>
-    (await query('select id from state_archive_queue.job where id = $1', [id])).length;
+    (await backend.query('select id from state_archive_queue.job where id = $1', [id])).length;
 });

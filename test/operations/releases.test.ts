@@ -1,10 +1,9 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import type { Caller } from '../../src/history/states.ts';
 import { cancelOperation } from '../../src/operations/cancel-operation.ts';
-import { loadTerraformHistory } from '../support/fixtures.ts';
 import { until } from '../support/until.ts';
 import {
-  archivePath,
+  archiveOfOthers,
   type Backend,
   createCaller,
   ended,
@@ -13,7 +12,7 @@ import {
   runExport,
   runImport,
 } from './support/backend.ts';
-import { post } from './support/histories.ts';
+import { postFirstDocument } from './support/histories.ts';
 
 /**
  * @file What releases that work side by side on one database tell each other, in the forms of the release that first shared the
@@ -26,19 +25,13 @@ let archive: string;
 
 beforeAll(async () => {
   backend = await openBackend();
-  const owner = await createCaller(backend);
-  await post(backend.database, owner, 'app', loadTerraformHistory()[0]?.document ?? '');
-  archive = archivePath(backend, await runExport(backend, owner, 'app'));
+  archive = await archiveOfOthers(backend, 'app', postFirstDocument);
 });
 beforeEach(async () => {
   caller = await createCaller(backend);
-  await post(backend.database, caller, 'app', loadTerraformHistory()[0]?.document ?? '');
+  await postFirstDocument(backend.database, caller, 'app');
 });
 afterAll(() => backend.close());
-
-async function query(text: string, values: unknown[] = []) {
-  return (await backend.database.pool.query(text, values)).rows;
-}
 
 /** What is recorded of a request of {@link caller}'s, whatever is asked for. */
 function recorded(order: object): object {
@@ -67,10 +60,12 @@ const startImport = () =>
   runImport(backend, caller, archive, { label: 'restored', allowSharedLineage: true, waitSeconds: 0 });
 
 const requestOf = async (id: string) =>
-  JSON.parse((await query('select request from state_archive.operation where id = $1', [id]))[0].request);
+  JSON.parse(
+    (await backend.query('select request from state_archive.operation where id = $1', [id]))[0].request,
+  );
 
 const jobsOf = (id: string) =>
-  query('select data::text as data from state_archive_queue.job where id = $1', [id]);
+  backend.query('select data::text as data from state_archive_queue.job where id = $1', [id]);
 
 describe('an operation', () => {
   test('that another release recorded is done, and what this one records that one can read', async () => {
@@ -95,24 +90,27 @@ describe('an operation', () => {
   test('of which a later release put a job in that this one cannot read is left to it, and keeps nobody from others', async () => {
     const release = backend.holdQueue();
     const [later, own] = [await startExport(), await startImport()];
-    await query(`update state_archive_queue.job set data = '{"place": 1}' where id = $1`, [later.id]);
+    await backend.query(`update state_archive_queue.job set data = '{"place": 1}' where id = $1`, [later.id]);
     release();
     await ended(backend.services, caller, own.id);
     expect((await operationOf(backend, caller, own.id)).status).toBe('SUCCEEDED');
     const isPutBack = async () =>
-      (await query(`select from state_archive_queue.job where id = $1 and state = 'retry'`, [later.id]))
-        .length === 1;
+      (
+        await backend.query(`select from state_archive_queue.job where id = $1 and state = 'retry'`, [
+          later.id,
+        ])
+      ).length === 1;
     await until(isPutBack);
     expect(
-      await query('select status, attempt from state_archive.operation where id = $1', [later.id]),
+      await backend.query('select status, attempt from state_archive.operation where id = $1', [later.id]),
     ).toEqual([{ status: 'PENDING', attempt: 0 }]);
-    await query(`delete from state_archive_queue.job where id = $1`, [later.id]);
+    await backend.query(`delete from state_archive_queue.job where id = $1`, [later.id]);
   });
 
   test('that another release asks for in a way of its own can be cancelled', async () => {
     const release = backend.holdQueue();
     const { id } = await startExport();
-    await query(
+    await backend.query(
       `update state_archive.operation set request = jsonb_set(request, '{order,kind}', '"VERIFY"') where id = $1`,
       [id],
     );
@@ -140,7 +138,7 @@ const COLUMNS: Readonly<Record<string, string>> = {
 };
 
 test('a release that knows nothing of later columns can record what it always did: they may all be left out', async () => {
-  const columns = await query(
+  const columns = await backend.query(
     `select table_name as table, column_name as column, is_nullable = 'YES' or column_default is not null as "mayBeLeftOut"
      from information_schema.columns where table_schema = 'state_archive' and table_name = any($1)`,
     [Object.keys(COLUMNS)],

@@ -8,7 +8,6 @@ import { removeExpiredArchives } from '../../src/operations/downloads.ts';
 import type { OperationRecord } from '../../src/operations/operation-records.ts';
 import { toUserError } from '../../src/operations/user-error.ts';
 import { RetentionRefusedError, StoreUnavailableError } from '../../src/store/object-store.ts';
-import { loadTerraformHistory } from '../support/fixtures.ts';
 import {
   archivePath,
   type Backend,
@@ -20,10 +19,9 @@ import {
   runImport,
   withPrincipal,
 } from './support/backend.ts';
-import { post } from './support/histories.ts';
+import { postFirstDocument } from './support/histories.ts';
 import { interceptQueries, loseConnection } from './support/intercept-queries.ts';
 
-const [document = ''] = loadTerraformHistory().map((version) => version.document);
 const DAY = 86_400_000;
 const later = (milliseconds: number) => new Date(Date.now() + milliseconds).toISOString();
 
@@ -34,18 +32,16 @@ beforeAll(async () => {
 });
 beforeEach(async () => {
   caller = await createCaller(backend);
-  await post(backend.database, caller, 'app', document);
+  await postFirstDocument(backend.database, caller, 'app');
 });
 afterAll(() => backend.close());
 
-const query = async (text: string, values: unknown[] = []) =>
-  (await backend.database.pool.query(text, values)).rows;
 const stored = () => readdir(join(backend.storeDirectory, 'archives'));
 const keyOf = ({ archive }: OperationRecord) => archive?.objectKey ?? 'none';
 
 /** The usual time of an archive goes by, and the housekeeping comes. */
 async function letTimePass({ id }: OperationRecord) {
-  await query(
+  await backend.query(
     `update state_archive.operation set finished_at = finished_at - interval '1 year',
        expires_at = expires_at - interval '1 year' where id = $1`,
     [id],
@@ -68,7 +64,7 @@ describe('an archive that is exported to be kept until a time', () => {
     const kept = await runExport(backend, caller, 'app', { retainUntil });
     expect(kept.retention).toEqual({ retainUntil: retainUntil.replace('Z', '000Z'), legalHold: false });
     expect(kept.expiresAt).toBe(kept.retention.retainUntil);
-    const [event] = await query(
+    const [event] = await backend.query(
       "select payload ->> 'retain_until' as until from events where payload ->> 'archive_id' = $1",
       [kept.id],
     );
@@ -91,18 +87,19 @@ describe('an archive that is exported to be kept until a time', () => {
     ['a time that will be past when its turn comes', DAY / 2],
     ['a time that no one alive decides on', 4000 * DAY],
   ])('is none for %s: nothing is started', async (_what, milliseconds) => {
-    const before = await query('select id from state_archive.operation');
+    const before = await backend.query('select id from state_archive.operation');
     const refusal = await refusalOf(runExport(backend, caller, 'app', { retainUntil: later(milliseconds) }));
     expect(refusal).toMatchObject({ code: 'INVALID_INPUT', path: ['input', 'retainUntil'] });
-    expect(await query('select id from state_archive.operation')).toEqual(before);
+    expect(await backend.query('select id from state_archive.operation')).toEqual(before);
   });
 
   test('counts among those that an environment keeps, and among their bytes', async () => {
     const services = { ...backend.services, maxArchives: 1 };
     const kept = await runExport({ services }, caller, 'app', { retainUntil: later(2 * DAY) });
-    await query("update state_archive.operation set finished_at = now() - interval '1 year' where id = $1", [
-      kept.id,
-    ]);
+    await backend.query(
+      "update state_archive.operation set finished_at = now() - interval '1 year' where id = $1",
+      [kept.id],
+    );
     expect((await refusalOf(runExport({ services }, caller, 'app'))).code).toBe('QUOTA_EXCEEDED');
     const full = { ...backend.services, maxArchiveBytesKept: Number(kept.archive?.sizeBytes) };
     expect((await refusalOf(runExport({ services: full }, caller, 'app'))).code).toBe('QUOTA_EXCEEDED');
@@ -133,7 +130,7 @@ describe('an archive under a legal hold', () => {
   test('tells who held it and who let it go, once however often it is asked', async () => {
     const exported = await runExport(backend, caller, 'app');
     for (const legalHold of [true, true, false, false]) await hold(exported, legalHold);
-    const events = await query(
+    const events = await backend.query(
       `select actor, payload ->> 'outcome' as outcome from events
        where kind = 'state_export' and payload ->> 'archive_id' = $1`,
       [exported.id],

@@ -7,10 +7,9 @@ import { cancelOperation } from '../../src/operations/cancel-operation.ts';
 import type { OperationRecord } from '../../src/operations/operation-records.ts';
 import { sweepOperations } from '../../src/operations/operation-sweep.ts';
 import { RequestRefusedError } from '../../src/operations/user-error.ts';
-import { loadTerraformHistory } from '../support/fixtures.ts';
 import { until } from '../support/until.ts';
 import {
-  archivePath,
+  archiveOfOthers,
   type Backend,
   createCaller,
   nothingUnderWay,
@@ -20,7 +19,7 @@ import {
   runImport,
   storedFiles,
 } from './support/backend.ts';
-import { post } from './support/histories.ts';
+import { postFirstDocument } from './support/histories.ts';
 import { interceptQueries, loseConnection } from './support/intercept-queries.ts';
 
 let backend: Backend;
@@ -30,25 +29,19 @@ let archivesBefore: readonly string[];
 
 beforeAll(async () => {
   backend = await openBackend();
-  const owner = await createCaller(backend);
-  await post(backend.database, owner, 'app', loadTerraformHistory()[0]?.document ?? '');
-  archive = archivePath(backend, await runExport(backend, owner, 'app'));
+  archive = await archiveOfOthers(backend, 'app', postFirstDocument);
 });
 beforeEach(async () => {
   caller = await createCaller(backend);
-  await post(backend.database, caller, 'app', loadTerraformHistory()[0]?.document ?? '');
+  await postFirstDocument(backend.database, caller, 'app');
   // A state without a version: its export fails.
-  await query('insert into states (tenant_id, name) values ($1, $2)', [
+  await backend.query('insert into states (tenant_id, name) values ($1, $2)', [
     caller.namespace.tenantId,
     `${caller.namespace.namePrefix}shell`,
   ]);
   archivesBefore = (await storedFiles(backend)).archives;
 });
 afterAll(() => backend.close());
-
-async function query(text: string, values: unknown[] = []) {
-  return (await backend.database.pool.query(text, values)).rows;
-}
 
 /** Before the statement reaches the server; after the server has carried it out; and each time for a while. */
 const WAYS = ['before', 'after', 'for long'] as const;
@@ -98,8 +91,8 @@ function faulty(
 
 /** As time goes by for what waits: jobs that were put back are given out, and operations that nobody queued are found. */
 async function letTimePass(): Promise<void> {
-  await query(`update state_archive_queue.job set start_after = now() where state = 'retry'`);
-  await query(
+  await backend.query(`update state_archive_queue.job set start_after = now() where state = 'retry'`);
+  await backend.query(
     `update state_archive.operation set created_at = created_at - interval '1 minute',
        heartbeat_at = heartbeat_at - interval '1 hour' where status = 'PENDING'`,
   );
@@ -122,7 +115,7 @@ async function askUntilAnswered(ask: () => Promise<OperationRecord>): Promise<Op
   }
 }
 
-const jobsOf = (id: string) => query('select id from state_archive_queue.job where id = $1', [id]);
+const jobsOf = (id: string) => backend.query('select id from state_archive_queue.job where id = $1', [id]);
 
 /** Waits for the end of an operation, and of its job, and looks whether it is there once and nothing else is. */
 async function expectOneEnd(id: string, status: string, fault: Faulty): Promise<void> {
@@ -138,12 +131,15 @@ async function expectOneEnd(id: string, status: string, fault: Faulty): Promise<
   const operation = await operationOf(backend, caller, id);
   expect(operation).toMatchObject({ status, ...(status === 'SUCCEEDED' && { error: null }) });
   expect(
-    await query('select id from state_archive.operation where tenant_id = $1', [caller.namespace.tenantId]),
+    await backend.query('select id from state_archive.operation where tenant_id = $1', [
+      caller.namespace.tenantId,
+    ]),
   ).toEqual([{ id }]);
   expect(
-    await query(`select payload ->> 'outcome' as outcome from events where payload ->> 'archive_id' = $1`, [
-      id,
-    ]),
+    await backend.query(
+      `select payload ->> 'outcome' as outcome from events where payload ->> 'archive_id' = $1`,
+      [id],
+    ),
   ).toEqual([
     { outcome: operation.kind === 'IMPORT' && status === 'SUCCEEDED' ? 'CREATED' : status.toLowerCase() },
   ]);
@@ -237,8 +233,8 @@ describe('a database that is lost', () => {
   )('%s the sweep’s %s leaves the rest to the next sweep', async (way, at) => {
     const release = backend.holdQueue();
     const { id } = await toExport('app')(caller.database);
-    await query('delete from state_archive_queue.job where id = $1', [id]);
-    await query(
+    await backend.query('delete from state_archive_queue.job where id = $1', [id]);
+    await backend.query(
       `update state_archive.operation set heartbeat_at = null, created_at = now() - interval '1 hour' where id = $1`,
       [id],
     );

@@ -64,8 +64,6 @@ afterAll(async () => {
   await server.close();
 });
 
-const query = async (text: string, values: unknown[] = []) =>
-  (await backend.database.pool.query(text, values)).rows;
 const keysOf = (id: string) => server.keys(BUCKET).filter((key) => key.includes(id));
 const contentOf = ({ archive }: OperationRecord) => server.object(BUCKET, `archives/${archive?.objectKey}`);
 const request = () => ({ caller, requestId: 'request-1' });
@@ -111,7 +109,7 @@ async function importUpload(uploadId: string, label: string): Promise<OperationR
 /** Lets the store and the turns of its housekeeping be so much older. */
 async function letTimePass(milliseconds: number) {
   server.letTimePass(milliseconds);
-  await query(`update state_archive.housekeeping set begun_at = begun_at - interval '1 hour'`);
+  await backend.query(`update state_archive.housekeeping set begun_at = begun_at - interval '1 hour'`);
 }
 
 const HOUR = 3_600_000;
@@ -174,7 +172,7 @@ async function patiently<Answer>(ask: () => Promise<Answer>): Promise<Answer> {
 async function exportImpatiently(label: string, legalHold = false): Promise<OperationRecord> {
   const { id } = await runExport(backend, caller, label, { legalHold, waitSeconds: 0 });
   await until(async () => {
-    await query(`update state_archive_queue.job set start_after = now() where state = 'retry'`);
+    await backend.query(`update state_archive_queue.job set start_after = now() where state = 'retry'`);
     backend.services.worker.nudge();
     return !['PENDING', 'RUNNING'].includes((await operationOf(backend, caller, id)).status);
   });
@@ -304,7 +302,7 @@ describe('a store that fails while', () => {
       await tidyUp();
       return failures() > 0 && keysOf(upload.id).length === 0;
     });
-    expect(await query('select id from state_archive.upload where id = $1', [upload.id])).toEqual([]);
+    expect(await backend.query('select id from state_archive.upload where id = $1', [upload.id])).toEqual([]);
   });
 
   test.each(
@@ -342,7 +340,7 @@ describe('a store that fails while', () => {
     );
     expect(failures()).toBeGreaterThan(0);
     expect(imported).toMatchObject({ status: 'SUCCEEDED', error: null });
-    await query('update state_archive.upload set expires_at = now()');
+    await backend.query('update state_archive.upload set expires_at = now()');
     await until(async () => {
       await tidyUp();
       return server.keys(BUCKET).filter((key) => key.startsWith('uploads/')).length === before.length;
@@ -368,10 +366,10 @@ describe('a store that fails while', () => {
     await backend.services.store.archives.retention?.hold(held.archive?.objectKey ?? '', true);
     const upload = await announce(Buffer.from('some bytes'));
     await send(upload, Buffer.from('some bytes'));
-    await query('update state_archive.operation set expires_at = now() where id = any($1)', [
+    await backend.query('update state_archive.operation set expires_at = now() where id = any($1)', [
       [exported.id, held.id],
     ]);
-    await query('update state_archive.upload set expires_at = now() where id = $1', [upload.id]);
+    await backend.query('update state_archive.upload set expires_at = now() where id = $1', [upload.id]);
     for (const area of ['archives', 'uploads']) await beginParts(`${area}/begun`);
     await letTimePass(2 * HOUR);
     const failures = breakStep(step);
@@ -385,7 +383,7 @@ describe('a store that fails while', () => {
 
 describe('the housekeeping of the store', () => {
   const placeOf = (task: string) =>
-    query('select position from state_archive.housekeeping where task = $1', [task]);
+    backend.query('select position from state_archive.housekeeping where task = $1', [task]);
 
   test('is done by one process at a time, however many there are', async () => {
     const listsOf = async (processes: number) => {
@@ -422,7 +420,7 @@ describe('the housekeeping of the store', () => {
 
   test('keeps its place when it fails, and the next turn has it', async () => {
     await letTimePass(0);
-    await query(`update state_archive.housekeeping set position = '5' where task = 'archives'`);
+    await backend.query(`update state_archive.housekeeping set position = '5' where task = 'archives'`);
     server.inject({ on: isList, how: 'before', times: FOREVER });
     await housekeep(backend.services);
     expect(await placeOf('archives')).toEqual([{ position: '5' }]);
@@ -440,7 +438,7 @@ describe('the housekeeping of the store', () => {
       OperationRecord,
     ];
     await backend.services.store.archives.retention?.hold(held.archive?.objectKey ?? '', true);
-    await query(`update state_archive.operation set status = 'FAILED' where id = any($1)`, [
+    await backend.query(`update state_archive.operation set status = 'FAILED' where id = any($1)`, [
       [held.id, free.id],
     ]);
     await letTimePass(0);
@@ -479,7 +477,7 @@ test('the export of a history that was to be replaced goes when its import is ov
        values (gen_random_uuid(), 'IMPORT', $1, $2, 'w', 'e', 'x', 'x', 'ann', 'ann', $3, now()) returning id`,
       [status, caller.namespace.tenantId, replaced ?? null],
     );
-    await query('update state_archive.operation set part_of = $2 where id = $1', [
+    await backend.query('update state_archive.operation set part_of = $2 where id = $1', [
       parts[index]?.id,
       rows[0].id,
     ]);

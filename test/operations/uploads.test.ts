@@ -7,7 +7,6 @@ import { importStagedArchive } from '../../src/operations/import-state-archive.t
 import { removeAbandonedUploads, sweepPieces } from '../../src/operations/received-uploads.ts';
 import { openUpload, stageUpload } from '../../src/operations/staged-uploads.ts';
 import { partOf } from '../../src/operations/store-parts.ts';
-import { loadTerraformHistory } from '../support/fixtures.ts';
 import {
   archivePath,
   type Backend,
@@ -18,7 +17,7 @@ import {
   runExport,
   runImport,
 } from './support/backend.ts';
-import { post } from './support/histories.ts';
+import { postFirstDocument } from './support/histories.ts';
 import { interceptQueries, loseConnection } from './support/intercept-queries.ts';
 
 let backend: Backend;
@@ -31,10 +30,7 @@ beforeEach(async () => {
 });
 afterAll(() => backend.close());
 
-const [document = ''] = loadTerraformHistory().map((version) => version.document);
 const stored = () => readdir(join(backend.storeDirectory, 'uploads'));
-const query = async (text: string, values: unknown[] = []) =>
-  (await backend.database.pool.query(text, values)).rows;
 
 async function stage(bytes: Buffer): Promise<{ id: string; token: string }> {
   const sha256 = createHash('sha256').update(bytes).digest('hex');
@@ -64,12 +60,14 @@ describe('housekeeping', () => {
     const [whole, part, kept] = [await stage(bytes), await stage(bytes), await stage(bytes)];
     for (const upload of [whole, kept]) await send(upload, bytes);
     await send(part, bytes.subarray(0, 3));
-    await query('update state_archive.upload set expires_at = now() where id = any($1)', [
+    await backend.query('update state_archive.upload set expires_at = now() where id = any($1)', [
       [whole.id, part.id],
     ]);
     await removeAbandonedUploads(backend.services);
     expect((await stored()).map((key) => key.split('.')[0])).toEqual([kept.id]);
-    expect((await query('select id from state_archive.upload')).map(({ id }) => id)).toEqual([kept.id]);
+    expect((await backend.query('select id from state_archive.upload')).map(({ id }) => id)).toEqual([
+      kept.id,
+    ]);
   });
 
   test('removes what operations that are over have left, and nothing of those at work', async () => {
@@ -82,20 +80,20 @@ describe('housekeeping', () => {
     for (const upload of [over, atWork, forgotten]) {
       await send(upload, bytes);
       const operationId = randomUUID();
-      await query('update state_archive.upload set operation_id = $2 where id = $1', [
+      await backend.query('update state_archive.upload set operation_id = $2 where id = $1', [
         upload.id,
         operationId,
       ]);
       const status = operationOf.get(upload.id);
       if (status === undefined) continue;
-      await query(
+      await backend.query(
         `insert into state_archive.operation (id, kind, status, tenant_id, workspace_id, environment_id, state_name,
            state_label, actor, subject) values ($1, 'IMPORT', $2, $3, 'w', 'e', 'x', 'x', 'ann', 'ann')`,
         [operationId, status, caller.namespace.tenantId],
       );
     }
     await removeAbandonedUploads(backend.services);
-    const left = (await query('select id from state_archive.upload')).map(({ id }) => id);
+    const left = (await backend.query('select id from state_archive.upload')).map(({ id }) => id);
     expect([over.id, atWork.id, forgotten.id].filter((id) => left.includes(id))).toEqual([atWork.id]);
   });
 
@@ -128,9 +126,9 @@ describe('an upload whose record', () => {
       if (isAdvance(statement)) await loseConnection(client);
     });
     await expect(sendOver(database, upload)).rejects.toThrow();
-    expect(await query('select received_bytes from state_archive.upload where id = $1', [upload.id])).toEqual(
-      [{ received_bytes: '0' }],
-    );
+    expect(
+      await backend.query('select received_bytes from state_archive.upload where id = $1', [upload.id]),
+    ).toEqual([{ received_bytes: '0' }]);
     expect(await send(upload, bytes)).toBe(BigInt(bytes.length));
   });
 
@@ -149,7 +147,7 @@ describe('an upload whose record', () => {
 
 describe('a dry run of an upload that an import uses up meanwhile', () => {
   test('says that it is over, and not that it is another file', async () => {
-    await post(backend.database, caller, 'used', document);
+    await postFirstDocument(backend.database, caller, 'used');
     const archive = await readFile(archivePath(backend, await runExport(backend, caller, 'used')));
     const upload = await stage(archive);
     await send(upload, archive);
@@ -165,7 +163,7 @@ describe('a dry run of an upload that an import uses up meanwhile', () => {
       });
     const release = backend.holdQueue();
     const [dryRun, real] = [await importIt(true, 'dry'), await importIt(false, 'real')];
-    await query("update state_archive.operation set status = 'CANCELLED' where id = $1", [real]);
+    await backend.query("update state_archive.operation set status = 'CANCELLED' where id = $1", [real]);
     await removeAbandonedUploads(backend.services);
     release();
     await ended(backend.services, caller, dryRun);
@@ -177,10 +175,10 @@ describe('a dry run of an upload that an import uses up meanwhile', () => {
 });
 
 test('an import leaves neither an upload nor a piece of one, whether it is done or refused', async () => {
-  await post(backend.database, caller, 'app', document);
+  await postFirstDocument(backend.database, caller, 'app');
   const archive = archivePath(backend, await runExport(backend, caller, 'app'));
   const before = await stored();
-  const rows = await query('select id from state_archive.upload');
+  const rows = await backend.query('select id from state_archive.upload');
   await runImport(backend, caller, archive, { label: 'done', allowSharedLineage: true });
   await expect(runImport(backend, caller, archive, { label: 'done' })).rejects.toMatchObject({
     code: 'STATE_ALREADY_EXISTS',
@@ -190,5 +188,5 @@ test('an import leaves neither an upload nor a piece of one, whether it is done 
     runImport({ services }, caller, archive, { label: 'too-many', allowSharedLineage: true }),
   ).rejects.toMatchObject({ code: 'TOO_MANY_OPERATIONS' });
   expect(await stored()).toEqual(before);
-  expect(await query('select id from state_archive.upload')).toEqual(rows);
+  expect(await backend.query('select id from state_archive.upload')).toEqual(rows);
 });

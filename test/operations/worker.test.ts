@@ -15,10 +15,9 @@ import {
 import type { Job, OperationQueue } from '../../src/operations/operation-queue.ts';
 import { sweepOperations } from '../../src/operations/operation-sweep.ts';
 import { OperationWorker } from '../../src/operations/operation-worker.ts';
-import { loadTerraformHistory } from '../support/fixtures.ts';
 import { countRows } from '../support/state-rows.ts';
 import {
-  archivePath,
+  archiveOfOthers,
   type Backend,
   createCaller,
   createEnvironment,
@@ -31,7 +30,7 @@ import {
   runImport,
   storedFiles,
 } from './support/backend.ts';
-import { post, postTerraformHistory } from './support/histories.ts';
+import { postFirstDocument, postTerraformHistory } from './support/histories.ts';
 import { interceptQueries } from './support/intercept-queries.ts';
 import { recordImport } from './support/restores.ts';
 
@@ -39,13 +38,9 @@ let backend: Backend;
 let caller: Caller;
 let archive: string;
 
-const [firstDocument = ''] = loadTerraformHistory().map(({ document }) => document);
-
 beforeAll(async () => {
   backend = await openBackend();
-  const owner = await createCaller(backend);
-  await postTerraformHistory(backend.database, owner, 'app');
-  archive = archivePath(backend, await runExport(backend, owner, 'app'));
+  archive = await archiveOfOthers(backend, 'app', postTerraformHistory);
 });
 beforeEach(async () => {
   caller = await createCaller(backend);
@@ -54,19 +49,15 @@ afterAll(() => backend.close());
 
 const record = () => backend.database.for('record');
 
-async function query(text: string, values: unknown[] = []) {
-  return (await backend.database.pool.query(text, values)).rows;
-}
-
 /** As if the worker of an operation had not been heard of for a minute. */
 const fallSilent = (id: string) =>
-  query(
+  backend.query(
     `update state_archive.operation set heartbeat_at = clock_timestamp() - interval '1 minute' where id = $1`,
     [id],
   );
 
 const rowOf = async (id: string) =>
-  (await query('select status, attempt, worker from state_archive.operation where id = $1', [id]))[0];
+  (await backend.query('select status, attempt, worker from state_archive.operation where id = $1', [id]))[0];
 
 const claim = async (id: string, maxRunning = 100) => {
   const claimed = await claimOperation(backend.database, id, { worker: 'a test', maxRunning });
@@ -126,7 +117,7 @@ describe('an operation is claimed', () => {
     expect(claims.sort()).toEqual([1, 1, 1, 'not yet', 'not yet', 'not yet']);
     expect(await claim(await recordExport(backend, elsewhere, 'app'), 3)).toBe(1);
     const [first = ''] = (
-      await query(
+      await backend.query(
         `select id from state_archive.operation where status = 'RUNNING' and environment_id = $1 limit 1`,
         [caller.namespace.environment],
       )
@@ -149,7 +140,7 @@ describe('an operation is claimed', () => {
 
   test('by nobody whose release does not know what it asks for', async () => {
     const id = await recordExport(backend, caller, 'app');
-    await query(
+    await backend.query(
       `update state_archive.operation set request = jsonb_set(request, '{order,quickly}', 'true') where id = $1`,
       [id],
     );
@@ -186,7 +177,7 @@ describe('an attempt', () => {
     for (const id of [alive, taken, cancelled]) await claim(id);
     await fallSilent(taken);
     expect(await claim(taken)).toBe(2);
-    await query(`update state_archive.operation set status = 'CANCELLED' where id = $1`, [cancelled]);
+    await backend.query(`update state_archive.operation set status = 'CANCELLED' where id = $1`, [cancelled]);
     const lost = await beat(
       record(),
       [alive, taken, cancelled].map((id) => ({ id, attempt: 1, progress })),
@@ -212,7 +203,7 @@ describe('an attempt', () => {
 
   test('that is interrupted hands its operation back five times; the sixth time it fails, and frees the idempotency key', async () => {
     const id = await recordExport(backend, caller, 'app');
-    await query(`update state_archive.operation set idempotency_key = 'key' where id = $1`, [id]);
+    await backend.query(`update state_archive.operation set idempotency_key = 'key' where id = $1`, [id]);
     for (let attempt = 1; attempt < MAX_ATTEMPTS; attempt += 1) {
       expect(await claim(id)).toBe(attempt);
       expect(await settleAttempt(record(), { id, attempt }, INTERRUPTION)).toBe('handed back');
@@ -224,14 +215,14 @@ describe('an attempt', () => {
       status: 'FAILED',
       error: { code: 'OPERATION_INTERRUPTED' },
     });
-    expect(await query('select idempotency_key from state_archive.operation where id = $1', [id])).toEqual([
-      { idempotency_key: null },
-    ]);
+    expect(
+      await backend.query('select idempotency_key from state_archive.operation where id = $1', [id]),
+    ).toEqual([{ idempotency_key: null }]);
   });
 });
 
 test('an operation is on record as queued before anybody is told of it: whoever claims it would find its record locked', async () => {
-  await post(backend.database, caller, 'app', firstDocument);
+  await postFirstDocument(backend.database, caller, 'app');
   const steps: string[] = [];
   const { worker } = backend.services;
   const database = interceptQueries(
@@ -267,7 +258,7 @@ describe('the sweep', () => {
       await recordImport(backend.database, caller, 'alive'),
       await recordImport(backend.database, caller, 'earlier-alive'),
     ];
-    await query(
+    await backend.query(
       `update state_archive.operation set heartbeat_at = null, attempt = 0,
          lease_until = clock_timestamp() + make_interval(secs => case when id = $1 then -1 else 60 end)
        where id in ($1, $2)`,
@@ -285,7 +276,7 @@ describe('the sweep', () => {
   });
 
   test('queues what was recorded and never queued', async () => {
-    await post(backend.database, caller, 'app', firstDocument);
+    await postFirstDocument(backend.database, caller, 'app');
     const { services } = backend;
     const unreachable = {
       send: () => Promise.reject(new Error('no queue')),
@@ -293,8 +284,10 @@ describe('the sweep', () => {
     const pending = await runExport({ services: { ...services, queue: unreachable } }, caller, 'app', {
       waitSeconds: 0,
     });
-    expect(await query('select from state_archive_queue.job where id = $1', [pending.id])).toEqual([]);
-    await query(
+    expect(await backend.query('select from state_archive_queue.job where id = $1', [pending.id])).toEqual(
+      [],
+    );
+    await backend.query(
       `update state_archive.operation set created_at = created_at - interval '1 minute' where id = $1`,
       [pending.id],
     );
@@ -304,39 +297,43 @@ describe('the sweep', () => {
   });
 
   test('passes over a record that only a later release can read', async () => {
-    await post(backend.database, caller, 'app', firstDocument);
+    await postFirstDocument(backend.database, caller, 'app');
     const { services } = backend;
     const release = backend.holdQueue();
     const [known, later] = [
       await runExport(backend, caller, 'app', { waitSeconds: 0 }),
       await runExport(backend, caller, 'app', { waitSeconds: 0 }),
     ];
-    await query(`update state_archive.operation set request = '{"place": 1}' where id = $1`, [later.id]);
-    await query(
+    await backend.query(`update state_archive.operation set request = '{"place": 1}' where id = $1`, [
+      later.id,
+    ]);
+    await backend.query(
       `update state_archive.operation set heartbeat_at = null, created_at = now() - interval '1 hour' where id = any($1)`,
       [[known.id, later.id]],
     );
-    await query('delete from state_archive_queue.job where id = any($1)', [[known.id, later.id]]);
+    await backend.query('delete from state_archive_queue.job where id = any($1)', [[known.id, later.id]]);
     await sweepOperations(backend.database, services.queue);
     expect(
-      await query('select id from state_archive_queue.job where id = any($1)', [[known.id, later.id]]),
+      await backend.query('select id from state_archive_queue.job where id = any($1)', [
+        [known.id, later.id],
+      ]),
     ).toEqual([{ id: known.id }]);
     release();
     await ended(services, caller, known.id);
     expect(await operationOf(backend, caller, known.id)).toMatchObject({ status: 'SUCCEEDED' });
-    await query(`update state_archive.operation set status = 'FAILED' where id = $1`, [later.id]);
+    await backend.query(`update state_archive.operation set status = 'FAILED' where id = $1`, [later.id]);
   });
 
   test('has what a worker left behind done by another, once', async () => {
-    await post(backend.database, caller, 'app', firstDocument);
+    await postFirstDocument(backend.database, caller, 'app');
     const { services } = backend;
     const release = backend.holdQueue();
     const { id } = await runExport(backend, caller, 'app', { waitSeconds: 0 });
     // A worker that died with it in hand: the queue has lost it, too.
     expect(await claim(id)).toBe(1);
-    await query('delete from state_archive_queue.job where id = $1', [id]);
+    await backend.query('delete from state_archive_queue.job where id = $1', [id]);
     await sweepOperations(backend.database, services.queue);
-    expect(await query('select from state_archive_queue.job where id = $1', [id])).toEqual([]);
+    expect(await backend.query('select from state_archive_queue.job where id = $1', [id])).toEqual([]);
     await fallSilent(id);
     await sweepOperations(backend.database, services.queue);
     release();
@@ -353,7 +350,7 @@ test('a frozen worker that wakes when another has done its work changes nothing'
     // All is inserted and proven; next would be the record of success.
     if (!isFirst || !/^update "state_archive"\."operation" set "status"/.test(statement)) return;
     isFirst = false;
-    const [row] = await query(
+    const [row] = await backend.query(
       `select id from state_archive.operation where tenant_id = $1 and status = 'RUNNING'`,
       [caller.namespace.tenantId],
     );
@@ -402,10 +399,10 @@ describe('a process that shuts down', () => {
     expect(await rowOf(id)).toMatchObject({ attempt: 2 });
     await nothingUnderWay(backend);
     expect(
-      await query(`select count(*)::int from events where payload ->> 'archive_id' = $1 and kind = $2`, [
-        id,
-        `state_${kind}`,
-      ]),
+      await backend.query(
+        `select count(*)::int from events where payload ->> 'archive_id' = $1 and kind = $2`,
+        [id, `state_${kind}`],
+      ),
     ).toEqual([{ count: 1 }]);
   });
 
@@ -431,7 +428,7 @@ describe('a process that shuts down', () => {
   });
 
   test('leaves what waits for its turn to others', async () => {
-    await post(backend.database, caller, 'app', firstDocument);
+    await postFirstDocument(backend.database, caller, 'app');
     const release = backend.holdQueue();
     const { id } = await runExport(backend, caller, 'app', { waitSeconds: 0 });
     const startAnother = await backend.closeWorker();

@@ -3,15 +3,14 @@ import { DigestBudget } from '../../src/history/digest-budget.ts';
 import { readManifestPreviews } from '../../src/history/manifest-preview.ts';
 import type { Caller } from '../../src/history/states.ts';
 import {
-  archivePath,
+  archiveOfOthers,
   type Backend,
   createCaller,
   openBackend,
-  runExport,
   runImport,
   stateIdOf,
 } from '../operations/support/backend.ts';
-import { annotate, post, postTerraformHistory } from '../operations/support/histories.ts';
+import { post, postAnnotatedHistory } from '../operations/support/histories.ts';
 import { interceptQueries } from '../operations/support/intercept-queries.ts';
 import { apply, planOf, recordImport } from '../operations/support/restores.ts';
 import { loadTerraformHistory } from '../support/fixtures.ts';
@@ -24,10 +23,7 @@ let archive: string;
 beforeAll(async () => {
   backend = await openBackend();
   caller = await createCaller(backend);
-  const owner = await createCaller(backend);
-  const stateId = await postTerraformHistory(backend.database, owner, 'demo/network');
-  await annotate(backend.database, stateId);
-  archive = archivePath(backend, await runExport(backend, owner, 'demo/network'));
+  archive = await archiveOfOthers(backend, 'demo/network', postAnnotatedHistory);
 });
 afterAll(() => backend.close());
 

@@ -43,6 +43,9 @@ export interface Backend {
   readonly storeDirectory: string;
   /** What is being worked on. */
   readonly scratchDirectory: string;
+  /** The rows of a statement of the test's own; unchecked. */
+  // biome-ignore lint/suspicious/noExplicitAny: rows of every shape
+  query(text: string, values?: readonly unknown[]): Promise<any[]>;
   /** Gives nothing of the queue out until what it returns is called. */
   holdQueue(): () => void;
   /** Ends the worker, as a shutdown does, and has another take its place when what it returns is called. */
@@ -114,6 +117,7 @@ export async function openBackend(
     services,
     storeDirectory,
     scratchDirectory,
+    query: async (text, values = []) => (await database.pool.query(text, [...values])).rows,
     holdQueue() {
       queue.isHeld = true;
       return () => {
@@ -282,6 +286,21 @@ export function archivePath(
     throw new Error(`The export ${operation.status}: ${operation.error?.message}`);
   }
   return join(storeDirectory, 'archives', operation.archive.objectKey);
+}
+
+/**
+ * The path of an archive of a state in a workspace of its own.
+ *
+ * @param fill posts its versions.
+ */
+export async function archiveOfOthers(
+  backend: Backend,
+  label: string,
+  fill: (database: KilolockDatabase, owner: Caller, label: string) => Promise<unknown>,
+): Promise<string> {
+  const owner = await createCaller(backend);
+  await fill(backend.database, owner, label);
+  return archivePath(backend, await runExport(backend, owner, label));
 }
 
 /** Imports a copy of the file at `path` and waits for the end, unless the input says otherwise. Refusals are thrown. */

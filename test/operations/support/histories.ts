@@ -25,6 +25,25 @@ export async function postTerraformHistory(
   return stateId;
 }
 
+/** The same, with what people leave beside it: {@link annotate}. */
+export async function postAnnotatedHistory(
+  database: KilolockDatabase,
+  caller: Caller,
+  label: string,
+): Promise<void> {
+  await annotate(database, await postTerraformHistory(database, caller, label));
+}
+
+/** Posts the first of the documents that Terraform wrote as the one version of a state. */
+export function postFirstDocument(
+  database: KilolockDatabase,
+  caller: Caller,
+  label: string,
+): Promise<{ stateId: string; serial: bigint }> {
+  const [{ document } = { document: '' }] = loadTerraformHistory();
+  return post(database, caller, label, document);
+}
+
 /** Posts one document as the next version of a state. */
 export function post(
   database: KilolockDatabase,
