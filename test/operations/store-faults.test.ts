@@ -381,6 +381,15 @@ describe('a store that fails while', () => {
   });
 });
 
+test('a bucket that refuses to hold an archive has none locked until a time: nothing is left of its export', async () => {
+  server.inject({ on: isHold, how: 'denied', times: FOREVER });
+  const retainUntil = new Date(Date.now() + 48 * HOUR).toISOString();
+  const refused = await runExport(backend, caller, 'app', { legalHold: true, retainUntil });
+  expect(refused).toMatchObject({ status: 'FAILED', error: { code: 'RETENTION_UNSUPPORTED' } });
+  expect(keysOf(refused.id)).toEqual([]);
+  expect(server.hidden(BUCKET)).toBe(0);
+});
+
 describe('the housekeeping of the store', () => {
   const placeOf = (task: string) =>
     backend.query('select position from state_archive.housekeeping where task = $1', [task]);
