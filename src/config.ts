@@ -7,7 +7,6 @@ import {
   readSigningKey,
   readVerificationKeys,
   type SignatureTrust,
-  type VerificationKey,
 } from './archive/signing-keys.ts';
 import type { JwtVerifierOptions } from './auth/jwt-verifier.ts';
 import type { CredentialPolicies } from './auth/kilolock-credentials.ts';
@@ -116,7 +115,16 @@ const secretsOf = (minLength: number) =>
       `expected at least ${minLength} characters, in each when there are several parted by commas`,
     );
 
-const storeUrl = z.string().transform((text, context): ArchiveStoreLocation => {
+/** What `read` makes of a text; it is refused when that is null. */
+const readBy = <Value>(read: (text: string) => Value | null, expected: string) =>
+  z.string().transform((text, context): Value => {
+    const value = read(text);
+    if (value !== null) return value;
+    context.addIssue(`expected ${expected}`);
+    return z.NEVER;
+  });
+
+const storeUrl = readBy((text): ArchiveStoreLocation | null => {
   const s3 = /^s3:\/\/([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:\/([A-Za-z0-9!_.*'()/-]*))?$/.exec(text);
   if (s3)
     return {
@@ -126,25 +134,16 @@ const storeUrl = z.string().transform((text, context): ArchiveStoreLocation => {
       hasOwnEndpoint: false,
       isAddressed: false,
     };
-  if (/^file:\/\/\/[^?#]/.test(text) && URL.canParse(text))
-    return { kind: 'file', directory: fileURLToPath(text) };
-  context.addIssue('expected file:///an/absolute/directory or s3://bucket/prefix');
-  return z.NEVER;
-});
+  const isFile = /^file:\/\/\/[^?#]/.test(text) && URL.canParse(text);
+  return isFile ? { kind: 'file', directory: fileURLToPath(text) } : null;
+}, 'file:///an/absolute/directory or s3://bucket/prefix');
 
-const signingKey = z.string().transform((text, context): ArchiveSigner => {
-  const signer = readSigningKey(text);
-  if (signer !== null) return signer;
-  context.addIssue('expected a private Ed25519 key, in PEM (PKCS#8) without a passphrase');
-  return z.NEVER;
-});
+const signingKey = readBy(readSigningKey, 'a private Ed25519 key, in PEM (PKCS#8) without a passphrase');
 
-const verificationKeys = z.string().transform((text, context): readonly VerificationKey[] => {
-  const keys = readVerificationKeys(text);
-  if (keys !== null) return keys;
-  context.addIssue('expected public Ed25519 keys in PEM, one behind the other, 32 at most');
-  return z.NEVER;
-});
+const verificationKeys = readBy(
+  readVerificationKeys,
+  'public Ed25519 keys in PEM, one behind the other, 32 at most',
+);
 
 const recipients = z
   .string()
@@ -155,13 +154,11 @@ const recipients = z
   );
 
 /** A duration such as 15m, 24h or 7d, in seconds. */
-export const duration = z.string().transform((text, context) => {
+export const duration = readBy((text) => {
   const [, count, unit = ''] = /^([1-9]\d{0,8})([smhd])$/.exec(text) ?? [];
   const unitSeconds = { s: 1, m: 60, h: 3600, d: 86400 }[unit];
-  if (unitSeconds !== undefined) return Number(count) * unitSeconds;
-  context.addIssue('expected a duration such as 15m, 24h or 7d');
-  return z.NEVER;
-});
+  return unitSeconds === undefined ? null : Number(count) * unitSeconds;
+}, 'a duration such as 15m, 24h or 7d');
 
 const portNumber = z
   .string()
