@@ -81,7 +81,7 @@ function progressSeconds(given: string | undefined): number {
 }
 
 /** One piece of work among those that are shown. */
-export class Work {
+export class Work implements Disposable {
   readonly #what: string;
   readonly #onEnd: (work: Work) => void;
   #done: Done = { step: 'waiting' };
@@ -110,7 +110,7 @@ export class Work {
   }
 
   /** Takes it away. */
-  end(): void {
+  [Symbol.dispose](): void {
     if (this.#bar !== null) this.#bars?.remove(this.#bar);
     this.#onEnd(this);
   }

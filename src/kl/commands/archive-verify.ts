@@ -38,9 +38,8 @@ export async function verifyArchives(
   const results: Result[] = [];
   let worst: Exit = EXIT.done;
   for (const path of paths) {
-    const work = progress.begin(path);
+    using work = progress.begin(path);
     const soundness = await unreadable(checkArchive(path, { ...context, trust }, work), signal);
-    work.end();
     if (soundness instanceof KlError) {
       results.push({ file: path, error: { code: soundness.code, message: soundness.message } });
       worst = worst === EXIT.badArchive ? worst : soundness.exit;

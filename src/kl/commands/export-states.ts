@@ -48,38 +48,34 @@ export async function exportStates(context: Context, options: Options, pattern: 
     await writing;
   };
   const take = async (state: StateAnswer): Promise<Taken> => {
-    const work = progress.begin(state.name);
-    try {
-      const known = index.get(state.name);
-      const historyDigest = await digestOf(service, state);
-      const pathOf = (file: string) => join(directory, ...file.split('/'));
-      if (known?.historyDigest === historyDigest && (await hasSize(pathOf(known.file), known.sizeBytes))) {
-        return { entry: known, isUnchanged: true };
-      }
-      const plainFile = known?.file.replace(/\.age$/, '') ?? archivePathOf(state.name);
-      const path = pathOf(plainFile);
-      await mkdir(dirname(path), { recursive: true, mode: 0o700 });
-      const exported = { name: state.name, path, historyDigest, isNamedByKind: true, sealing: null };
-      const taken = await whenThereIsRoom(service, () =>
-        exportState(service, exported, { replace: true, work, signal, identity }),
-      );
-      const entry: IndexEntry = {
-        name: state.name,
-        // Of a file that nobody here can open it is as it was when it was asked for.
-        currentSerial: String(
-          taken.archive?.manifest.state.currentSerial ?? state.manifest?.currentSerial ?? '',
-        ),
-        historyDigest: taken.historyDigest,
-        sha256: taken.sha256,
-        sizeBytes: String(taken.sizeBytes),
-        file: taken.path === path ? plainFile : `${plainFile}${SEALED_FILE_EXTENSION}`,
-        exportedAt: utcTimeOf(new Date()),
-      };
-      await keep(entry);
-      return { entry, isUnchanged: false };
-    } finally {
-      work.end();
+    using work = progress.begin(state.name);
+    const known = index.get(state.name);
+    const historyDigest = await digestOf(service, state);
+    const pathOf = (file: string) => join(directory, ...file.split('/'));
+    if (known?.historyDigest === historyDigest && (await hasSize(pathOf(known.file), known.sizeBytes))) {
+      return { entry: known, isUnchanged: true };
     }
+    const plainFile = known?.file.replace(/\.age$/, '') ?? archivePathOf(state.name);
+    const path = pathOf(plainFile);
+    await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+    const exported = { name: state.name, path, historyDigest, isNamedByKind: true, sealing: null };
+    const taken = await whenThereIsRoom(service, () =>
+      exportState(service, exported, { replace: true, work, signal, identity }),
+    );
+    const entry: IndexEntry = {
+      name: state.name,
+      // Of a file that nobody here can open it is as it was when it was asked for.
+      currentSerial: String(
+        taken.archive?.manifest.state.currentSerial ?? state.manifest?.currentSerial ?? '',
+      ),
+      historyDigest: taken.historyDigest,
+      sha256: taken.sha256,
+      sizeBytes: String(taken.sizeBytes),
+      file: taken.path === path ? plainFile : `${plainFile}${SEALED_FILE_EXTENSION}`,
+      exportedAt: utcTimeOf(new Date()),
+    };
+    await keep(entry);
+    return { entry, isUnchanged: false };
   };
   async function* exportable() {
     for await (const state of matchingStates(service, pattern)) {

@@ -49,7 +49,7 @@ export async function importOneArchive(context: Context, options: Options, path:
       return EXIT.done;
     }
     // A bar would be drawn over the question.
-    work.end();
+    work[Symbol.dispose]();
     progress[Symbol.dispose]();
     process.stderr.write(`${planText(path, preview)}\n\n`);
     await ask(context, options, name, preview);

@@ -45,33 +45,29 @@ export async function importArchives(context: Context, options: Options, directo
   }
   using progress = await Progress.on(terminal);
   const ended = await forEachOf(files, AT_A_TIME, signal, async (file): Promise<Brought> => {
-    const work = progress.begin(file);
-    try {
-      const path = join(directory, file);
-      await using opened = await openFile(path, context).catch((error: unknown) => {
-        throw named(path, error);
-      });
-      const archive = await verifyBeforeImport(opened.path, context, work);
-      const { historyDigest, counts, manifest } = archive;
-      const brought = { name: manifest.state.label, versionCount: counts.versions, historyDigest };
-      const there = await findState(service, brought.name);
-      if (there?.manifest?.historyDigest === historyDigest) return { ...brought, outcome: 'ALREADY_THERE' };
-      await using upload = await sendArchive(service, opened.path, archive, work, signal);
-      const { report } = await importArchive(
-        service,
-        { archive, upload, placement: PLAIN_PLACEMENT, dryRun },
-        work,
-        signal,
-      );
-      return {
-        ...brought,
-        name: report?.name ?? brought.name,
-        historyDigest: report?.historyDigest ?? historyDigest,
-        outcome: dryRun ? 'COULD_BE_IMPORTED' : 'IMPORTED',
-      };
-    } finally {
-      work.end();
-    }
+    using work = progress.begin(file);
+    const path = join(directory, file);
+    await using opened = await openFile(path, context).catch((error: unknown) => {
+      throw named(path, error);
+    });
+    const archive = await verifyBeforeImport(opened.path, context, work);
+    const { historyDigest, counts, manifest } = archive;
+    const brought = { name: manifest.state.label, versionCount: counts.versions, historyDigest };
+    const there = await findState(service, brought.name);
+    if (there?.manifest?.historyDigest === historyDigest) return { ...brought, outcome: 'ALREADY_THERE' };
+    await using upload = await sendArchive(service, opened.path, archive, work, signal);
+    const { report } = await importArchive(
+      service,
+      { archive, upload, placement: PLAIN_PLACEMENT, dryRun },
+      work,
+      signal,
+    );
+    return {
+      ...brought,
+      name: report?.name ?? brought.name,
+      historyDigest: report?.historyDigest ?? historyDigest,
+      outcome: dryRun ? 'COULD_BE_IMPORTED' : 'IMPORTED',
+    };
   });
   progress[Symbol.dispose]();
   const rows = ended.sort((one, other) => (one.item < other.item ? -1 : 1));
