@@ -1,7 +1,6 @@
 import type { Readable } from 'node:stream';
-import { describeError } from '../base/error-log.ts';
 import type { Caller } from '../history/states.ts';
-import { type ObjectRange, StoreUnavailableError } from '../store/object-store.ts';
+import type { ObjectRange } from '../store/object-store.ts';
 import { operationIdOf } from './archive-keys.ts';
 import { removeArchive } from './archive-retention.ts';
 import { selectorOf } from './current-caller.ts';
@@ -10,6 +9,7 @@ import { isStillPermitted } from './link-permission.ts';
 import { OpenDatabases } from './open-databases.ts';
 import { expireArchives, findExports } from './operation-lifecycle.ts';
 import { type ArchiveRecord, findFinishedExport, type OperationRecord } from './operation-records.ts';
+import { removeEach } from './remove-each.ts';
 import type { ArchiveServices } from './services.ts';
 import type { Part } from './store-parts.ts';
 
@@ -128,22 +128,9 @@ export async function removeExpiredArchives(
     const keys: string[] = [];
     await databases.ask(async (db) => void keys.push(...(await expireArchives(db, PAGE))));
     if (keys.length === 0) break;
-    await removeEach(services, keys);
+    await removeEach(services, 'archives', keys, (key) => removeArchive(services.store, key));
   }
   databases.end();
-}
-
-/** Removes archives that are none any more. One that the store does not let go keeps none of the others. */
-async function removeEach(
-  { logger, store }: Pick<ArchiveServices, 'logger' | 'store'>,
-  keys: readonly string[],
-): Promise<void> {
-  for (const key of keys) {
-    await removeArchive(store, key).catch((error: unknown) => {
-      if (error instanceof StoreUnavailableError) throw error;
-      logger.warn({ error: describeError(error), key }, 'an archive that is to go cannot be removed');
-    });
-  }
 }
 
 /**
@@ -173,12 +160,18 @@ export async function sweepArchives(
         if (!record.mayKeep(key)) uncounted.push(key);
       }
     });
-    await removeEach(services, uncounted);
+    await removeEach(services, 'archives', uncounted, (key) => removeArchive(store, key));
     // What one knows that did not answer nobody else can tell.
     if (!databases.haveAnswered) continue;
-    for (const { key, ageMs } of unknown.values()) {
-      if (ageMs >= retentionSeconds * 1000 + UNKNOWN_GRACE_MS) await store.archives.remove(key);
-    }
+    const old = [...unknown.values()].filter(
+      ({ ageMs }) => ageMs >= retentionSeconds * 1000 + UNKNOWN_GRACE_MS,
+    );
+    await removeEach(
+      services,
+      'archives',
+      old.map(({ key }) => key),
+      (key) => store.archives.remove(key),
+    );
   }
   databases.end();
   return part.next();

@@ -9,6 +9,7 @@ import type { Caller } from '../history/states.ts';
 import { rowPathsOf } from '../restore/restore-request.ts';
 import { type LocalFile, ObjectMissingError } from '../store/object-store.ts';
 import { OpenDatabases } from './open-databases.ts';
+import { removeEach } from './remove-each.ts';
 import type { ArchiveServices } from './services.ts';
 import type { Part } from './store-parts.ts';
 import {
@@ -182,11 +183,12 @@ const PAGE = 1_000;
  * @throws AggregateError when not every open database could be asked, after all the others were.
  */
 export async function removeAbandonedUploads(
-  services: Pick<ArchiveServices, 'environments' | 'store'>,
+  services: Pick<ArchiveServices, 'environments' | 'logger' | 'store'>,
 ): Promise<void> {
   const databases = new OpenDatabases(services.environments);
   await databases.ask(async (db, database) => {
-    for (const id of await findAbandoned(db, PAGE)) await removeUpload(services, database, id);
+    const ids = await findAbandoned(db, PAGE);
+    await removeEach(services, 'uploads', ids, (id) => removeUpload(services, database, id));
   });
   databases.end();
 }
@@ -198,9 +200,10 @@ export async function removeAbandonedUploads(
  * @throws the error of a database that cannot be asked: what it knows nobody else can tell.
  */
 export async function sweepPieces(
-  { environments, store }: Pick<ArchiveServices, 'environments' | 'store'>,
+  services: Pick<ArchiveServices, 'environments' | 'logger' | 'store'>,
   part: Part,
 ): Promise<string> {
+  const { environments, store } = services;
   const old: string[] = [];
   for await (const { key, ageMs } of part.objects) if (ageMs >= UNKNOWN_AGE_MS) old.push(key);
   while (old.length > 0) {
@@ -209,7 +212,8 @@ export async function sweepPieces(
     for (const database of environments.openDatabases) {
       for (const key of await findPieces(database.for('housekeeping'), page)) known.add(key);
     }
-    for (const key of page) if (!known.has(key)) await store.uploads.remove(key);
+    const unknown = page.filter((key) => !known.has(key));
+    await removeEach(services, 'uploads', unknown, (key) => store.uploads.remove(key));
   }
   return part.next();
 }

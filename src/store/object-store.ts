@@ -69,9 +69,14 @@ export interface ObjectStore {
    * Removes an object, if it is there.
    *
    * @returns false when it is kept from being removed, and stays.
+   * @throws RemovalRefusedError when the store does not let it go.
    */
   remove(key: string): Promise<boolean>;
-  /** Removes what others began to put and have not touched for so long. */
+  /**
+   * Removes what others began to put and have not touched for so long.
+   *
+   * @throws RemovalRefusedError when it was not let go of one, after all the others are gone.
+   */
   removeLeftovers(olderThanMs: number): Promise<void>;
 }
 
@@ -112,6 +117,9 @@ export class StoreUnavailableError extends Error {
     super(`The archive store cannot be reached at this moment (${reason}).`, options);
   }
 }
+
+/** The store does not let an object go. What is so with one may be otherwise with the next. */
+export class RemovalRefusedError extends StoreUnavailableError {}
 
 /**
  * Every key is made by this service, of letters, digits, dots, hyphens and underscores: it leads nowhere else, whatever a

@@ -29,6 +29,7 @@ import {
   ObjectExistsError,
   ObjectMissingError,
   type ObjectStore,
+  RemovalRefusedError,
   RetentionRefusedError,
   StoreUnavailableError,
 } from './object-store.ts';
@@ -295,11 +296,12 @@ export function openS3Store(
     async remove(key) {
       // The bucket would not refuse: it would hide the object behind a marker.
       if (hasObjectLock && isLocked(await reaching(head(key)))) return false;
-      await reaching(client.send(new DeleteObjectCommand(at(key))));
+      await letting(client.send(new DeleteObjectCommand(at(key))));
       return true;
     },
 
     async removeLeftovers(olderThanMs) {
+      let refusal: RemovalRefusedError | null = null;
       let from: Pick<ListMultipartUploadsCommandInput, 'KeyMarker' | 'UploadIdMarker'> | null = {};
       while (from !== null) {
         const page: ListMultipartUploadsCommandOutput = await reaching(
@@ -307,13 +309,16 @@ export function openS3Store(
         );
         for (const { Key, UploadId, Initiated } of page.Uploads ?? []) {
           if (Initiated === undefined || Date.now() - Initiated.getTime() < olderThanMs) continue;
-          await reaching(
-            unlessMissing(client.send(new AbortMultipartUploadCommand({ Bucket, Key, UploadId }))),
-          );
+          const aborted = client.send(new AbortMultipartUploadCommand({ Bucket, Key, UploadId }));
+          await letting(unlessMissing(aborted)).catch((error: unknown) => {
+            if (!(error instanceof RemovalRefusedError)) throw error;
+            refusal = error;
+          });
         }
         const { NextKeyMarker: KeyMarker, NextUploadIdMarker: UploadIdMarker } = page;
         from = page.IsTruncated ? { KeyMarker, UploadIdMarker } : null;
       }
+      if (refusal !== null) throw refusal;
     },
   };
 }
@@ -339,6 +344,16 @@ async function reaching<Answer>(answer: Promise<Answer>): Promise<Answer> {
     return await answer;
   } catch (error) {
     throw unavailable(error);
+  }
+}
+
+/** What is removed: the store may let one go, and not another. */
+async function letting<Answer>(answer: Promise<Answer>): Promise<Answer> {
+  try {
+    return await answer;
+  } catch (error) {
+    const isDenied = error instanceof S3ServiceException && statusOf(error) === 403;
+    throw isDenied ? new RemovalRefusedError(error.name, { cause: error }) : unavailable(error);
   }
 }
 

@@ -450,19 +450,27 @@ describe('the housekeeping of the store', () => {
     await backend.query(`update state_archive.operation set status = 'FAILED' where id = any($1)`, [
       [held.id, free.id],
     ]);
+    const pieces = [Buffer.from('one'), Buffer.from('another')];
+    const uploads = await Promise.all(pieces.map(announce));
+    for (const [index, upload] of uploads.entries()) await send(upload, pieces[index] as Buffer);
+    await backend.query('update state_archive.upload set expires_at = now()');
     await letTimePass(0);
+    server.inject({ on: isDelete('uploads'), how: 'denied', times: 1 });
     for (const on of [isHold, isListOfBegun]) server.inject({ on, how: 'denied', times: FOREVER });
     await housekeep(backend.services);
     expect([held, free].map(({ id }) => keysOf(id).length)).toEqual([1, 0]);
+    expect(uploads.flatMap(({ id }) => keysOf(id))).toHaveLength(1);
     expect(await placeOf('archives')).toEqual([{ position: '' }]);
     await tidyUp();
-    expect(keysOf(held.id)).toEqual([]);
+    expect([held, ...uploads].flatMap(({ id }) => keysOf(id))).toEqual([]);
   });
 
-  test('aborts what was begun and never completed, when it is old', async () => {
-    for (const area of ['archives', 'uploads']) await beginParts(`${area}/begun`);
+  test('aborts what was begun and never completed, when it is old, though one may not be aborted', async () => {
+    for (const name of ['one', 'another', 'a third']) await beginParts(`archives/${name}`);
+    server.inject({ on: isAbort, how: 'denied', times: 1 });
     for (const [age, left] of [
-      [0, 2],
+      [0, 3],
+      [2 * HOUR, 1],
       [2 * HOUR, 0],
     ] as const) {
       await letTimePass(age);
