@@ -34,23 +34,24 @@ export const OUTPUT = {
   columns: 6,
 } as const;
 /**
- * Columns of both {@link RESOURCE} and {@link INSTANCE}: an element of a list, what it counts towards the limits, and what it
- * takes to know it again in the next document. Of one that is compared with none there is but the first.
+ * Columns of both {@link RESOURCE} and {@link INSTANCE}: an element of a list, and behind all others what it counts towards the
+ * limits, and what it takes to know it again in the next document. Of one that is compared with none there is but the first.
  */
 const ELEMENT = {
   /** Where it begins: a resource in the document, an instance counted from its resource. */
   start: 0,
   /** The bytes of its text; 0 when its rows do not follow from its text alone. */
-  length: 1,
-  jsonbGrowth: 2,
-  expansion: 3,
-  depth: 4,
-  width: 5,
-  dependencyCount: 6,
+  length: 11,
+  jsonbGrowth: 12,
+  expansion: 13,
+  depth: 14,
+  width: 15,
+  dependencyCount: 16,
   /** A hash of what names it. */
-  identity: 7,
+  identity: 17,
   /** The row of the document before that it was taken over from, plus 1; 0 when it was scanned. */
-  from: 8,
+  from: 18,
+  columns: 19,
 } as const;
 /**
  * Columns of {@link StateIndex.resources}. Positions count from where the resource begins. Its instances are `count` rows
@@ -58,15 +59,16 @@ const ELEMENT = {
  */
 export const RESOURCE = {
   ...ELEMENT,
-  mode: 9,
-  type: 10,
-  name: 11,
-  provider: 12,
-  module: 13,
-  first: 14,
-  count: 15,
-  slots: 16,
-  columns: 17,
+  mode: 1,
+  type: 2,
+  name: 3,
+  provider: 4,
+  module: 5,
+  first: 6,
+  count: 7,
+  slots: 8,
+  /** How many there are in a document that is compared with none. */
+  columnsAlone: 9,
 } as const;
 /**
  * Columns of {@link StateIndex.instances}. Positions count from where the instance begins. An instance with `from` has the
@@ -74,17 +76,18 @@ export const RESOURCE = {
  */
 export const INSTANCE = {
   ...ELEMENT,
-  resource: 9,
-  indexKey: 10,
-  schemaVersion: 11,
-  attributes: 12,
-  attributesEnd: 13,
-  sensitive: 14,
-  sensitiveEnd: 15,
-  dependencies: 16,
-  dependenciesEnd: 17,
-  deposed: 18,
-  columns: 19,
+  resource: 1,
+  indexKey: 2,
+  schemaVersion: 3,
+  attributes: 4,
+  attributesEnd: 5,
+  sensitive: 6,
+  sensitiveEnd: 7,
+  dependencies: 8,
+  dependenciesEnd: 9,
+  deposed: 10,
+  /** How many there are in a document that is compared with none. */
+  columnsAlone: 11,
 } as const;
 
 /** The members that name a resource, and those that the rows of its instances show. */
@@ -240,8 +243,11 @@ class StateIndexer {
     const { resources, resourceCount, instances } = this.#former.index;
     // Memory that is not written to is none: too much of it costs less than to copy what was too little.
     const few = Math.ceil(bytes.length / USUAL_BYTES_A_ROW);
-    this.#resources = new OffsetTable(RESOURCE.columns, Math.max(few, resources.length));
-    this.#instances = new OffsetTable(INSTANCE.columns, Math.max(few, instances.length));
+    const [ofResources, ofInstances] = this.#isCompared
+      ? [RESOURCE.columns, INSTANCE.columns]
+      : [RESOURCE.columnsAlone, INSTANCE.columnsAlone];
+    this.#resources = new OffsetTable(ofResources, Math.max(few, resources.length));
+    this.#instances = new OffsetTable(ofInstances, Math.max(few, instances.length));
     this.#formerResources = new Predecessors(resources, resourceCount, RESOURCE.identity);
     this.#formerInstances = new Predecessors(instances, 0, INSTANCE.identity);
   }
@@ -607,15 +613,13 @@ class StateIndexer {
   /** @param length 0: the element cannot be taken over. */
   #endElement(table: OffsetTable, row: number, before: Count, length: number): void {
     const scanner = this.#scanner;
-    if (this.#isCompared) {
-      table.set(row, ELEMENT.from, 0);
-      table.set(row, ELEMENT.length, length);
-      table.set(row, ELEMENT.jsonbGrowth, scanner.jsonbGrowth - before.jsonbGrowth);
-      table.set(row, ELEMENT.expansion, scanner.expansion - before.expansion);
-      table.set(row, ELEMENT.depth, scanner.deepest);
-      table.set(row, ELEMENT.width, scanner.widest);
-      table.set(row, ELEMENT.dependencyCount, this.#dependencies - before.dependencies);
-    }
+    table.set(row, ELEMENT.from, 0);
+    table.set(row, ELEMENT.length, length);
+    table.set(row, ELEMENT.jsonbGrowth, scanner.jsonbGrowth - before.jsonbGrowth);
+    table.set(row, ELEMENT.expansion, scanner.expansion - before.expansion);
+    table.set(row, ELEMENT.depth, scanner.deepest);
+    table.set(row, ELEMENT.width, scanner.widest);
+    table.set(row, ELEMENT.dependencyCount, this.#dependencies - before.dependencies);
     scanner.deepest = Math.max(scanner.deepest, before.deepest);
     scanner.widest = Math.max(scanner.widest, before.widest);
   }
