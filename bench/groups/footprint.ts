@@ -8,6 +8,7 @@ import { type BenchService, startBenchService } from '../service/service.ts';
 const LONGEST_BLOCK_MS = 50;
 
 interface Job {
+  readonly part: 'usual' | 'long' | 'large' | 'several';
   readonly title: string;
   readonly shape: HistoryShape;
   /** The most memory it may take, in bytes; null where no goal says. */
@@ -21,6 +22,7 @@ interface Job {
 /** How much memory the service takes for each job, and for how long its event loop does nothing else. */
 export const footprint: Group = {
   name: 'footprint',
+  parts: ['usual', 'long', 'large', 'several'],
   minutes: { full: 10, quick: 2 },
   async run(bench) {
     const usual = usualHistory(bench.quick ? 20 : 200);
@@ -28,18 +30,20 @@ export const footprint: Group = {
     const megabytesEach = bench.quick ? 20 : 200;
     const large = largeVersions(1, megabytesEach);
     const jobs: Job[] = [
-      { title: 'idle', shape: usual, goal: null, isThere: true, run: listStates },
+      { part: 'usual', title: 'idle', shape: usual, goal: null, isThere: true, run: listStates },
       {
+        part: 'usual',
         title: `first preview of ${usual.versions} versions`,
         shape: usual,
         goal: 300,
         isThere: true,
         run: (service) => preview(service, usual.name),
       },
-      ...jobsOn(`${usual.versions} versions of 1 MB`, usual, 300),
-      ...jobsOn(`${long.versions} versions of 1 MB`, long, 300),
-      ...jobsOn(`one version of ${megabytesEach} MB`, large, 450),
+      ...jobsOn('usual', `${usual.versions} versions of 1 MB`, usual, 300),
+      ...jobsOn('long', `${long.versions} versions of 1 MB`, long, 300),
+      ...jobsOn('large', `one version of ${megabytesEach} MB`, large, 450),
       {
+        part: 'several',
         title: 'four exports at once',
         shape: usual,
         goal: 600,
@@ -47,6 +51,7 @@ export const footprint: Group = {
         run: (service) => fourAtOnce(() => exportArchive(service, usual.name)),
       },
       {
+        part: 'several',
         title: 'four imports at once',
         shape: usual,
         goal: 600,
@@ -55,7 +60,7 @@ export const footprint: Group = {
       },
     ];
     const rows: string[][] = [];
-    for (const job of jobs) {
+    for (const job of jobs.filter(({ part }) => bench.wants(part))) {
       bench.tell(job.title);
       rows.push(await measure(bench, job));
     }
@@ -103,8 +108,9 @@ async function measure(bench: Bench, job: Job): Promise<string[]> {
   ];
 }
 
-function jobsOn(what: string, shape: HistoryShape, goal: number): Job[] {
-  const on = (work: string): Pick<Job, 'title' | 'shape' | 'goal'> => ({
+function jobsOn(part: Job['part'], what: string, shape: HistoryShape, goal: number): Job[] {
+  const on = (work: string): Pick<Job, 'part' | 'title' | 'shape' | 'goal'> => ({
+    part,
     title: `${work}, ${what}`,
     shape,
     goal,
