@@ -15,7 +15,7 @@ RUN npm ci --omit=dev --omit=optional --ignore-scripts --no-audit --no-fund \
   && mkdir -p node_modules/.bin && ln -sf "$(command -v node)" node_modules/.bin/node
 
 FROM ${NODE_IMAGE}
-ENV NODE_ENV=production HOST=0.0.0.0 DATA_DIR=/data PATH=/app/bin:${PATH}
+ENV NODE_ENV=production HOST=0.0.0.0 DATA_DIR=/data PATH=/app/bin:${PATH} MALLOC_ARENA_MAX=2
 # What a process works on; the one place it writes to. One of its own for each container.
 RUN install -d -o node -g node -m 0700 /data
 VOLUME /data

@@ -31,19 +31,28 @@ export class ServiceEndedError extends Error {
 }
 
 const ROOT = new URL('../../', import.meta.url);
-/** How `npm start` runs Node.js: with which variable, and with what behind it, the file to run last. */
+/** How `npm start` runs Node.js: with which variables, and with what behind it, the file to run last. */
 const START = readStartScript();
 const PROBE = new URL('./probe.ts', import.meta.url).href;
 const MAX_FILE_BYTES = 2 ** 31;
 const GATEWAY_SECRET = 'the-secret-of-the-bench';
 const ANNOUNCEMENT = /^Endpoint +(\S+)\n(?:.*\n)*?Token +(\S+)\n/m;
 
-function readStartScript(): { readonly cache: string; readonly command: readonly string[] } {
+function readStartScript(): {
+  readonly environment: Readonly<Record<string, string>>;
+  readonly command: readonly string[];
+} {
   const { scripts } = JSON.parse(readFileSync(new URL('package.json', ROOT), 'utf8'));
-  const [, cache, command] = /^exec env NODE_COMPILE_CACHE=(\S+) node (.+)$/.exec(scripts.start) ?? [];
-  if (cache === undefined || command === undefined)
+  const [, variables, command] = /^exec env ((?:\w+=\S+ )+)node (.+)$/.exec(scripts.start) ?? [];
+  if (variables === undefined || command === undefined)
     throw new Error('package.json has another script "start" than the bench knows to run.');
-  return { cache, command: command.split(' ') };
+  const environment = Object.fromEntries(
+    variables
+      .trim()
+      .split(' ')
+      .map((variable) => variable.split('=')),
+  );
+  return { environment, command: command.split(' ') };
 }
 
 /** Starts the service on a database and waits until it can be asked. */
@@ -63,7 +72,7 @@ export async function startBenchService(
     cwd: fileURLToPath(ROOT),
     env: {
       PATH: process.env.PATH,
-      NODE_COMPILE_CACHE: START.cache,
+      ...START.environment,
       PORT: '0',
       DATABASE_URL: database.connectionString,
       DATA_DIR: join(directory, 'data'),
