@@ -183,7 +183,7 @@ describe.each(Object.entries(SHAPES))('of %s those that did not change are taken
   });
 });
 
-test.each(Object.entries(SHAPES))(
+test.each(Object.entries(SHAPES).filter(([shape]) => shape.endsWith('as PostgreSQL spells them')))(
   'of %s nothing is taken over from or into a document that is too long to be compared',
   (_shape, spelled) => {
     const padded = (bytes: number) =>
