@@ -212,12 +212,18 @@ async function answer(
     return;
   }
   const printed = await storage.jsonbText(question.document);
-  // A view would take all that it is a view of along.
-  const answer = printed instanceof Uint8Array ? new Uint8Array(printed) : printed;
+  const answer = printed instanceof Uint8Array ? unshared(printed) : printed;
   port.postMessage(
     { kind: 'answer', answer } satisfies ToThread,
     answer instanceof Uint8Array ? [answer.buffer] : [],
   );
+}
+
+/** Bytes that can be given away: a view would take all that it is a view of along. */
+function unshared(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
+  const { buffer } = bytes;
+  const isAll = buffer instanceof ArrayBuffer && buffer.byteLength === bytes.byteLength;
+  return isAll ? new Uint8Array(buffer) : new Uint8Array(bytes);
 }
 
 async function tellGrowth(grown: AsyncIterable<number>, port: MessagePort): Promise<void> {

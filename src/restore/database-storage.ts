@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import { present } from '../base/invariant.ts';
 import { type DatabaseSession, inTransaction, type KilolockDatabase } from '../database/connection.ts';
 import { copyIntoTable, type StreamedValue } from '../database/copy.ts';
 import { copiedRow, isUnstorableValue, refusalText, type UnstorableValueError } from '../database/errors.ts';
+import { askWithLongValue } from '../database/long-value.ts';
 import type { DocumentFault } from '../inspection/errors.ts';
 import type { DoubtfulRows, Storage } from '../inspection/storage.ts';
 import { outputPath, resourcePath } from '../terraform/json-path.ts';
@@ -85,22 +85,30 @@ export class DatabaseStorage implements Storage {
   }
 }
 
-/** Takes and gives bytes as they are: as a string, a document of half a gigabyte would end the process. */
-const RAW = { getTypeParser: () => (value: Buffer) => value };
-
-/** Null when it is the document as it stands, so that nothing has to come back. */
-async function printed(session: DatabaseSession, document: Uint8Array): Promise<Buffer | null> {
-  const query = {
-    text: `select nullif(printed, document) as printed from (
-      select document, document::pg_catalog.jsonb::pg_catalog.text as printed
-      from (select pg_catalog.convert_from($1, 'UTF8') as document offset 0) given
-      offset 0) asked`,
-    values: [Buffer.from(document.buffer, document.byteOffset, document.byteLength)],
-    binary: true,
-    types: RAW,
-  };
-  const { rows } = await session.answered(session.client.query<{ printed: Buffer | null }>(query));
-  return present(rows[0], 'a SELECT without FROM gives one row').printed;
+/**
+ * Null when it is the document as it stands, so that nothing has to come back. What does comes in pieces, each byte as the character
+ * of its number: pg makes a string of whatever comes, and one of hundreds of megabytes would hold up everybody else.
+ */
+async function printed(session: DatabaseSession, document: Uint8Array): Promise<Uint8Array | null> {
+  const text = `
+    select whole.length, pg_catalog.convert_from(pg_catalog.substr(whole.bytes, piece.begin, ${PIECE_BYTES}), 'LATIN1')
+    from (
+      select bytes, pg_catalog.octet_length(bytes) as length from (
+        select pg_catalog.convert_to(nullif(printed, document), 'UTF8') as bytes from (
+          select document, document::pg_catalog.jsonb::pg_catalog.text as printed
+          from (select pg_catalog.convert_from($1, 'UTF8') as document offset 0) given
+          offset 0) asked
+        offset 0) told
+      offset 0) whole
+    left join lateral pg_catalog.generate_series(1, whole.length, ${PIECE_BYTES}) as piece (begin) on true`;
+  let bytes: Buffer<ArrayBuffer> | null = null;
+  let used = 0;
+  await askWithLongValue(session, text, document, ([length, piece]) => {
+    if (length == null || piece == null) return;
+    bytes ??= Buffer.from(new ArrayBuffer(Number(length)));
+    used += bytes.write(piece, used, 'latin1');
+  });
+  return bytes;
 }
 
 const PIECE_BYTES = 65_536;
