@@ -163,15 +163,10 @@ export async function sweepArchives(
     await removeEach(services, 'archives', uncounted, (key) => removeArchive(store, key));
     // What one knows that did not answer nobody else can tell.
     if (!databases.haveAnswered) continue;
-    const old = [...unknown.values()].filter(
-      ({ ageMs }) => ageMs >= retentionSeconds * 1000 + UNKNOWN_GRACE_MS,
-    );
-    await removeEach(
-      services,
-      'archives',
-      old.map(({ key }) => key),
-      (key) => store.archives.remove(key),
-    );
+    const old = [...unknown.values()]
+      .filter(({ ageMs }) => ageMs >= retentionSeconds * 1000 + UNKNOWN_GRACE_MS)
+      .map(({ key }) => key);
+    await removeEach(services, 'archives', old, (key) => store.archives.remove(key));
   }
   databases.end();
   return part.next();

@@ -296,7 +296,7 @@ export function openS3Store(
     async remove(key) {
       // The bucket would not refuse: it would hide the object behind a marker.
       if (hasObjectLock && isLocked(await reaching(head(key)))) return false;
-      await letting(client.send(new DeleteObjectCommand(at(key))));
+      await reaching(client.send(new DeleteObjectCommand(at(key))), notLetGo);
       return true;
     },
 
@@ -310,7 +310,7 @@ export function openS3Store(
         for (const { Key, UploadId, Initiated } of page.Uploads ?? []) {
           if (Initiated === undefined || Date.now() - Initiated.getTime() < olderThanMs) continue;
           const aborted = client.send(new AbortMultipartUploadCommand({ Bucket, Key, UploadId }));
-          await letting(unlessMissing(aborted)).catch((error: unknown) => {
+          await reaching(unlessMissing(aborted), notLetGo).catch((error: unknown) => {
             if (!(error instanceof RemovalRefusedError)) throw error;
             refusal = error;
           });
@@ -339,22 +339,21 @@ function tellingFailure(body: Readable): Readable {
   return body.pipe(told);
 }
 
-async function reaching<Answer>(answer: Promise<Answer>): Promise<Answer> {
+async function reaching<Answer>(
+  answer: Promise<Answer>,
+  failureOf: (error: unknown) => StoreUnavailableError = unavailable,
+): Promise<Answer> {
   try {
     return await answer;
   } catch (error) {
-    throw unavailable(error);
+    throw failureOf(error);
   }
 }
 
-/** What is removed: the store may let one go, and not another. */
-async function letting<Answer>(answer: Promise<Answer>): Promise<Answer> {
-  try {
-    return await answer;
-  } catch (error) {
-    const isDenied = error instanceof S3ServiceException && statusOf(error) === 403;
-    throw isDenied ? new RemovalRefusedError(error.name, { cause: error }) : unavailable(error);
-  }
+/** What a removal failed with: the store may let one go, and not another. */
+function notLetGo(error: unknown): StoreUnavailableError {
+  const isDenied = error instanceof S3ServiceException && statusOf(error) === 403;
+  return isDenied ? new RemovalRefusedError(error.name, { cause: error }) : unavailable(error);
 }
 
 function unavailable(error: unknown): StoreUnavailableError {

@@ -159,13 +159,16 @@ function breakStep({ isOf, fault, given }: Pick<Case, 'isOf' | 'fault' | 'given'
 
 /** Asks again whoever could not be told, as a client does. */
 async function patiently<Answer>(ask: () => Promise<Answer>): Promise<Answer> {
-  for (;;) {
+  const answers: Answer[] = [];
+  await until(async () => {
     try {
-      return await ask();
+      return answers.push(await ask()) > 0;
     } catch (error) {
       expect(toUserError(error)?.code ?? error).toBe('OPERATION_INTERRUPTED');
+      return false;
     }
-  }
+  });
+  return answers[0] as Answer;
 }
 
 /** Exports, and has what is to be tried again tried at once. */
