@@ -2,14 +2,7 @@ import type { Kysely } from 'kysely';
 import { LRUCache } from 'lru-cache';
 import { compiledOnce, type Placeholder } from '../database/compiled-once.ts';
 import type { Database } from '../database/types.ts';
-import {
-  completeRow,
-  type HistoryRow,
-  historyColumns,
-  knownRow,
-  markColumn,
-  markedColumns,
-} from './history.ts';
+import { type HistoryRow, historyColumns, knownRow, markColumn, markedColumns } from './history.ts';
 import {
   hasOwnDatabase,
   type NamespaceSelector,
@@ -47,8 +40,9 @@ export async function findStateAtOnce(
     const last = knownRow(lastIds.get(values.name) ?? '');
     if (typeof last?.mark === 'string') {
       const [row] = await statements.stateWithMark(db, values);
-      const history = row && completeRow(row, last);
-      if (history) return foundAtOnce(row, selector, history);
+      if (row?.mark === last.mark) {
+        return foundAtOnce(row, selector, { ...row, versions: last.versions, tags: last.tags });
+      }
     }
     const [row] = await statements.stateWithHistory(db, values);
     if (row === undefined) return null;
