@@ -1,8 +1,9 @@
 import { type Kysely, type RawBuilder, type SqlBool, sql } from 'kysely';
-import type { Database, OperationKind } from '../database/types.ts';
+import type { Database } from '../database/types.ts';
 import type { Caller } from '../history/states.ts';
 import type { Idempotency } from './idempotency.ts';
 import { isAtWork, now } from './operation-lifecycle.ts';
+import type { OperationKind } from './operation-records.ts';
 import { type OperationOrder, writeRequest } from './operation-request.ts';
 
 /** What an operation is recorded with before it begins. */

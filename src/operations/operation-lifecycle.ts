@@ -2,10 +2,10 @@ import { type Kysely, type RawBuilder, sql } from 'kysely';
 import { isUuid } from '../base/uuid.ts';
 import { inTransaction, type KilolockDatabase } from '../database/connection.ts';
 import { DatabaseUnusableError } from '../database/errors.ts';
-import type { Database, OperationKind, OperationStatus } from '../database/types.ts';
+import type { Database } from '../database/types.ts';
 import { type RestoreReport, writeReport } from '../restore/report.ts';
 import type { QueuedOperation } from './operation-queue.ts';
-import type { ArchiveRecord, OperationRecord } from './operation-records.ts';
+import type { ArchiveRecord, OperationKind, OperationRecord, OperationStatus } from './operation-records.ts';
 import { environmentOf, type OperationRequest, readRequest } from './operation-request.ts';
 import type { UserError, UserErrorCode } from './user-error.ts';
 

@@ -4,12 +4,15 @@ import { present } from '../base/invariant.ts';
 import { isStorableText } from '../base/text.ts';
 import { isUuid } from '../base/uuid.ts';
 import { microsecondTime } from '../database/connection.ts';
-import type { Database, OperationKind, OperationStatus } from '../database/types.ts';
+import type { Database } from '../database/types.ts';
 import { labelOf, labelSql, type StateNamespace } from '../history/namespace.ts';
 import { type Caller, may, mayAddressSql } from '../history/states.ts';
 import { type RestoreReport, readReport } from '../restore/report.ts';
 import { now, type Retention } from './operation-lifecycle.ts';
 import type { UserError, UserErrorCode } from './user-error.ts';
+
+export type OperationKind = Database['state_archive.operation']['kind'];
+export type OperationStatus = Database['state_archive.operation']['status'];
 
 /** One row of `state_archive.operation`. */
 export interface OperationRecord {

@@ -2,7 +2,6 @@ import { describeError } from '../base/error-log.ts';
 import { currentTraceparent, inPhase } from '../base/telemetry.ts';
 import { CommitUndecidedError } from '../database/commit.ts';
 import { type DatabaseSession, inTransaction } from '../database/connection.ts';
-import type { OperationKind } from '../database/types.ts';
 import type { Caller } from '../history/states.ts';
 import { type ArchiveQuota, refuseWithoutRoom } from './archive-quota.ts';
 import { selectorOf } from './current-caller.ts';
@@ -16,6 +15,7 @@ import {
   type NewOperation,
 } from './operation-admission.ts';
 import { markQueued, readStatus } from './operation-lifecycle.ts';
+import type { OperationKind } from './operation-records.ts';
 import type { ArchiveServices, CallerRequest } from './services.ts';
 import { RequestRefusedError, type UserError } from './user-error.ts';
 

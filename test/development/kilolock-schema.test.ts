@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import type { Insertable } from 'kysely';
-import type { ResourcesTable } from '../../src/database/types.ts';
+import { present } from '../../src/base/invariant.ts';
 import { kilolockCatalog, readRelation } from '../support/catalog.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { insertHistory } from '../support/fixtures.ts';
@@ -102,26 +101,15 @@ async function resource(
   stateId: string,
   address: string,
   span: readonly [create: bigint, remove: bigint | null],
-  columns: Partial<Insertable<ResourcesTable>> = {},
+  { attributes = '{}', dependencies = '[]' } = {},
 ): Promise<string> {
-  const { id } = await given.database
-    .for('record')
-    .insertInto('resources')
-    .values({
-      state_id: stateId,
-      address,
-      mode: 'managed',
-      type: 'aws_instance',
-      name: 'web',
-      provider: 'aws',
-      attributes_hash: '',
-      create_serial: span[0],
-      delete_serial: span[1],
-      ...columns,
-    })
-    .returning('id')
-    .executeTakeFirstOrThrow();
-  return id;
+  const { rows } = await given.database.pool.query<{ id: string }>(
+    `insert into resources (state_id, address, mode, type, name, provider, attributes_hash, create_serial, delete_serial,
+       attributes, dependencies_raw)
+     values ($1, $2, 'managed', 'aws_instance', 'web', 'aws', '', $3, $4, $5, $6) returning id`,
+    [stateId, address, ...span, attributes, dependencies],
+  );
+  return present(rows[0], 'it was inserted').id;
 }
 
 describe('the views', () => {
@@ -154,7 +142,7 @@ describe('the views', () => {
       '2',
     );
     const dependent = await resource(stateId, 'a.dependent', [1n, null], {
-      dependencies_raw: '["a.plain", "a.each", "a.none"]',
+      dependencies: '["a.plain", "a.each", "a.none"]',
     });
     const plain = await resource(stateId, 'a.plain', [1n, 2n]);
     const first = await resource(stateId, 'a.each[0]', [1n, null]);
@@ -179,7 +167,7 @@ describe('the views', () => {
 
   test('a resource that names itself, or one instance among many of itself, has no edge to itself', async () => {
     const { stateId } = await history('view/self', [['1', 'apply']], '1');
-    const zero = await resource(stateId, 'a.self[0]', [1n, null], { dependencies_raw: '["a.self"]' });
+    const zero = await resource(stateId, 'a.self[0]', [1n, null], { dependencies: '["a.self"]' });
     const one = await resource(stateId, 'a.self[1]', [1n, null]);
     const rows = await view(
       'select edge.* from current_resource_dependencies edge join resources on id = from_resource_id where state_id = $1',
