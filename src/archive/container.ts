@@ -80,7 +80,7 @@ export class Container {
       const decoder = createZstdDecompress({ params, chunkSize: DECODED_CHUNK_BYTES });
       return decodeThrough(this.#frame.passThrough(source), decoder);
     }
-    if (startsWith(head, GZIP_MAGIC)) return oneGzipMember(source);
+    if (startsWith(head, GZIP_MAGIC)) return oneGzipMember(head, source);
     if (Buffer.from(head).toString('latin1', 257, 262) === 'ustar') return source;
     throw refusal(head);
   }

@@ -1,15 +1,14 @@
 import { types } from 'node:util';
 import { crc32, createInflateRaw } from 'node:zlib';
-import { ByteReader } from '../base/byte-reader.ts';
 import { DECODED_CHUNK_BYTES, decodeThrough } from './decode-through.ts';
 import { ArchiveError } from './errors.ts';
+import { TAR_BLOCK } from './tar.ts';
 
 /** First three bytes of a gzip member (RFC 1952): magic, and deflate as the method. */
 export const GZIP_MAGIC: Uint8Array = Uint8Array.of(0x1f, 0x8b, 8);
 
 const HEADER_BYTES = 10;
 const TRAILER_BYTES = 8;
-const MAX_NAME_BYTES = 4096;
 
 // Flags of RFC 1952, 2.3.1. FTEXT (1) says nothing that matters here.
 const HAS_EXTRA = 4;
@@ -21,45 +20,55 @@ const UNDERSTOOD = 1 | HAS_NAME;
  * The content of one gzip member, with nothing behind it. Node's own gunzip goes on with a second member and
  * ignores other surplus bytes; so the raw deflate data is inflated, and header and trailer are read here.
  *
+ * @param head how the source begins: its first {@link TAR_BLOCK} bytes, or all of them. The header ends within.
  * @throws ArchiveError ARCHIVE_TRUNCATED, ARCHIVE_CORRUPT, or ARCHIVE_UNSUPPORTED_FORMAT for header fields that
  *   `gzip` itself does not write.
  */
 export async function* oneGzipMember(
+  head: Uint8Array,
   source: AsyncIterable<Uint8Array>,
 ): AsyncGenerator<Uint8Array, void, void> {
-  const bytes = new ByteReader(source);
+  let headerLeft = headerLength(head);
+  /** The last bytes so far: what the inflater does not get. */
+  let trailer = Buffer.alloc(0);
+  let deflatedLength = 0;
+  let isRead = false;
+  async function* deflated(): AsyncGenerator<Uint8Array, void, void> {
+    for await (const chunk of source) {
+      const body = chunk.subarray(headerLeft);
+      headerLeft -= chunk.length - body.length;
+      const all = Buffer.concat([trailer, body]);
+      trailer = all.subarray(-TRAILER_BYTES);
+      const data = all.subarray(0, all.length - trailer.length);
+      deflatedLength += data.length;
+      if (data.length > 0) yield data;
+    }
+    if (trailer.length < TRAILER_BYTES) throw truncated();
+    isRead = true;
+  }
+  const inflate = createInflateRaw({ chunkSize: DECODED_CHUNK_BYTES });
+  let crc = 0;
+  let length = 0;
   try {
-    await skipHeader(bytes);
-    const body = new GzipBody(bytes);
-    const inflate = createInflateRaw({ chunkSize: DECODED_CHUNK_BYTES });
-    let crc = 0;
-    let length = 0;
-    try {
-      for await (const chunk of decodeThrough(body.deflated(), inflate)) {
-        crc = crc32(chunk, crc);
-        length += chunk.length;
-        yield chunk;
-      }
-    } catch (error) {
-      throw endsEarly(error) ? truncated() : error;
+    for await (const chunk of decodeThrough(deflated(), inflate)) {
+      crc = crc32(chunk, crc);
+      length += chunk.length;
+      yield chunk;
     }
-    // The inflater stops by itself at the end of the deflate data, read to the end or not.
-    if (!body.isRead || inflate.bytesWritten !== body.length) {
-      throw new ArchiveError('ARCHIVE_CORRUPT', 'there is data after the end of the gzip member');
-    }
-    const trailer = Buffer.from(body.trailer);
-    if (trailer.readUInt32LE(0) !== crc || trailer.readUInt32LE(4) !== length % 2 ** 32) {
-      throw new ArchiveError('ARCHIVE_CORRUPT', 'the checksum of the gzip member is wrong');
-    }
-  } finally {
-    await bytes.close();
+  } catch (error) {
+    throw endsEarly(error) ? truncated() : error;
+  }
+  // The inflater stops by itself at the end of the deflate data, read to the end or not.
+  if (!isRead || inflate.bytesWritten !== deflatedLength) {
+    throw new ArchiveError('ARCHIVE_CORRUPT', 'there is data after the end of the gzip member');
+  }
+  if (trailer.readUInt32LE(0) !== crc || trailer.readUInt32LE(4) !== length % 2 ** 32) {
+    throw new ArchiveError('ARCHIVE_CORRUPT', 'the checksum of the gzip member is wrong');
   }
 }
 
-async function skipHeader(bytes: ByteReader): Promise<void> {
-  const header = await bytes.exactly(HEADER_BYTES);
-  if (header.length < HEADER_BYTES) throw truncated();
-  const flags = header[3] ?? 0;
+function headerLength(head: Uint8Array): number {
+  const flags = head[3] ?? 0;
   if ((flags & ~UNDERSTOOD) !== 0) {
     const what = (flags & (HAS_EXTRA | HAS_COMMENT)) !== 0 ? 'extra fields' : 'unknown flags';
     throw new ArchiveError(
@@ -67,39 +76,10 @@ async function skipHeader(bytes: ByteReader): Promise<void> {
       `the gzip header has ${what}; repack it with gzip -n`,
     );
   }
-  if ((flags & HAS_NAME) === 0) return;
-  for (let length = 0; length < MAX_NAME_BYTES; length++) {
-    const [byte] = await bytes.exactly(1);
-    if (byte === undefined) throw truncated();
-    if (byte === 0) return;
-  }
+  const nameEnd = (flags & HAS_NAME) === 0 ? HEADER_BYTES - 1 : head.indexOf(0, HEADER_BYTES);
+  if (nameEnd !== -1 && nameEnd < head.length) return nameEnd + 1;
+  if (head.length < TAR_BLOCK) throw truncated();
   throw new ArchiveError('ARCHIVE_UNSUPPORTED_FORMAT', 'the gzip header has an endless file name');
-}
-
-/** What follows the header: everything but the last eight bytes is for the inflater. */
-class GzipBody {
-  /** Bytes handed to the inflater. */
-  length = 0;
-  /** Whether the source has been read to its end. */
-  isRead = false;
-  trailer: Uint8Array = new Uint8Array(0);
-  readonly #bytes: ByteReader;
-
-  constructor(bytes: ByteReader) {
-    this.#bytes = bytes;
-  }
-
-  async *deflated(): AsyncGenerator<Uint8Array, void, void> {
-    for await (const chunk of this.#bytes.rest()) {
-      const all = Buffer.concat([this.trailer, chunk]);
-      const cut = Math.max(0, all.length - TRAILER_BYTES);
-      this.trailer = all.subarray(cut);
-      this.length += cut;
-      if (cut > 0) yield all.subarray(0, cut);
-    }
-    if (this.trailer.length < TRAILER_BYTES) throw truncated();
-    this.isRead = true;
-  }
 }
 
 function truncated(): ArchiveError {

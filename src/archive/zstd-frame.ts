@@ -4,7 +4,6 @@ import { MAX_ZSTD_WINDOW_LOG, MIN_ZSTD_WINDOW_LOG } from './format.ts';
 /** First four bytes of a zstd frame (RFC 8878, 3.1.1). */
 export const ZSTD_MAGIC: Uint8Array = Uint8Array.of(0x28, 0xb5, 0x2f, 0xfd);
 
-const BLOCK_HEADER_BYTES = 3;
 const MAX_BLOCK_BYTES = 128 * 1024;
 const CHECKSUM_BYTES = 4;
 const RLE_BLOCK = 1;
@@ -33,20 +32,23 @@ export class OneZstdFrame {
    *   ARCHIVE_UNSUPPORTED_FORMAT (a dictionary).
    */
   async *passThrough(source: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, void, void> {
-    const fields = this.#fields();
-    let field = nextField(fields, new Uint8Array(0));
+    const walk = this.#walk();
+    let wanted = walk.next(0).value;
     for await (const chunk of source) {
       let at = 0;
-      while (field !== null && at < chunk.length) {
-        at += field.take(chunk.subarray(at));
-        if (field.isComplete) field = nextField(fields, field.bytes);
+      while (wanted !== undefined && at + wanted <= chunk.length) {
+        at += wanted;
+        wanted = walk.next(chunk[at - 1] ?? 0).value;
       }
-      if (at < chunk.length) {
+      if (wanted !== undefined) wanted -= chunk.length - at;
+      else if (at < chunk.length) {
         throw new ArchiveError('ARCHIVE_CORRUPT', 'there is data after the end of the zstd frame');
       }
       yield chunk;
     }
-    if (field !== null) throw new ArchiveError('ARCHIVE_TRUNCATED', 'the archive ends inside its zstd frame');
+    if (wanted !== undefined) {
+      throw new ArchiveError('ARCHIVE_TRUNCATED', 'the archive ends inside its zstd frame');
+    }
   }
 
   /**
@@ -76,26 +78,25 @@ export class OneZstdFrame {
     }
   }
 
-  /** Walks the frame, asking for one field after the other: how long it is, and whether its bytes matter. */
-  *#fields(): Generator<Field, void, Uint8Array> {
-    const start = yield new Field(ZSTD_MAGIC.length + 1);
-    const descriptor = start.at(-1) ?? 0;
-    const { headerBytes, hasWindow, hasChecksum } = readDescriptor(descriptor);
-    const header = yield new Field(headerBytes);
-    if (hasWindow) this.#declare(header[0] ?? 0);
+  /** Walks the frame: says how many bytes to go on by, one or more, and is told the last of them. */
+  *#walk(): Generator<number, undefined, number> {
+    const descriptor = yield ZSTD_MAGIC.length + 1;
+    const { hasWindow, contentSizeBytes, hasChecksum } = readDescriptor(descriptor);
+    if (hasWindow) this.#declare(yield 1);
+    if (contentSizeBytes > 0) yield contentSizeBytes;
     let last = false;
     while (!last) {
-      const block = yield new Field(BLOCK_HEADER_BYTES);
-      const bits = (block[0] ?? 0) | ((block[1] ?? 0) << 8) | ((block[2] ?? 0) << 16);
+      const bits = (yield 1) | ((yield 1) << 8) | ((yield 1) << 16);
       const type = (bits >> 1) & 3;
       const size = bits >> 3;
       if (type === RESERVED_BLOCK || size > MAX_BLOCK_BYTES) {
         throw new ArchiveError('ARCHIVE_CORRUPT', 'a block of the zstd frame has an impossible header');
       }
       last = (bits & 1) === 1;
-      yield Field.skipped(type === RLE_BLOCK ? 1 : size);
+      const stored = type === RLE_BLOCK ? 1 : size;
+      if (stored > 0) yield stored;
     }
-    if (hasChecksum) yield Field.skipped(CHECKSUM_BYTES);
+    if (hasChecksum) yield CHECKSUM_BYTES;
   }
 
   #declare(windowByte: number): void {
@@ -114,11 +115,7 @@ function windowBytes(byte: number): number {
   return 2 ** (MIN_ZSTD_WINDOW_LOG + (byte >> 3)) * (1 + (byte & 7) / 8);
 }
 
-function readDescriptor(descriptor: number): {
-  headerBytes: number;
-  hasWindow: boolean;
-  hasChecksum: boolean;
-} {
+function readDescriptor(descriptor: number) {
   if ((descriptor & 0b11000) !== 0) {
     throw new ArchiveError('ARCHIVE_CORRUPT', 'the zstd frame header uses bits that have no meaning');
   }
@@ -130,45 +127,9 @@ function readDescriptor(descriptor: number): {
   }
   const isSingleSegment = (descriptor & 0b100000) !== 0;
   const sizeFlag = descriptor >> 6;
-  const contentSizeBytes = sizeFlag === 0 ? Number(isSingleSegment) : 2 ** sizeFlag;
   return {
-    headerBytes: Number(!isSingleSegment) + contentSizeBytes,
     hasWindow: !isSingleSegment,
+    contentSizeBytes: sizeFlag === 0 ? Number(isSingleSegment) : 2 ** sizeFlag,
     hasChecksum: (descriptor & 0b100) !== 0,
   };
-}
-
-/** A run of bytes of the frame, collected over chunk borders. */
-class Field {
-  readonly bytes: Uint8Array;
-  #missing: number;
-
-  constructor(length: number, bytes = new Uint8Array(length)) {
-    this.#missing = length;
-    this.bytes = bytes;
-  }
-
-  /** A field whose bytes nobody looks at. */
-  static skipped(length: number): Field {
-    return new Field(length, new Uint8Array(0));
-  }
-
-  get isComplete(): boolean {
-    return this.#missing === 0;
-  }
-
-  /** Takes what it still needs from the front of a chunk, and says how much that was. */
-  take(chunk: Uint8Array): number {
-    const taken = Math.min(this.#missing, chunk.length);
-    if (this.bytes.length > 0) this.bytes.set(chunk.subarray(0, taken), this.bytes.length - this.#missing);
-    this.#missing -= taken;
-    return taken;
-  }
-}
-
-/** The next field that has any bytes; null after the last. */
-function nextField(fields: Generator<Field, void, Uint8Array>, bytes: Uint8Array): Field | null {
-  let next = fields.next(bytes);
-  while (!next.done && next.value.isComplete) next = fields.next(next.value.bytes);
-  return next.done ? null : next.value;
 }
