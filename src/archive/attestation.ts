@@ -159,5 +159,5 @@ function invalid(what: string): ArchiveError {
 }
 
 function refusal(code: ArchiveErrorCode, message: string): ArchiveError {
-  return new ArchiveError(code, message, { member: MEMBER.attestation });
+  return new ArchiveError(code, message, MEMBER.attestation);
 }

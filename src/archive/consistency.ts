@@ -28,9 +28,7 @@ export class Consistency {
         throw new ArchiveError(
           'ARCHIVE_TOO_LARGE',
           `the archive has ${found} ${what}; the limit is ${limit}`,
-          {
-            member: MEMBER.manifest,
-          },
+          MEMBER.manifest,
         );
       }
     }
@@ -171,5 +169,5 @@ function checkCount(what: string, announced: number, found: number, member: stri
 }
 
 function inconsistent(member: string, message: string): ArchiveError {
-  return new ArchiveError('ARCHIVE_INCONSISTENT', message, { member });
+  return new ArchiveError('ARCHIVE_INCONSISTENT', message, member);
 }

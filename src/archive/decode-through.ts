@@ -29,7 +29,9 @@ export async function* decodeThrough(
 }
 
 function damaged(cause: Error & { code: string }): ArchiveError {
-  return new ArchiveError('ARCHIVE_CORRUPT', `the compressed data is damaged (${cause.code})`, { cause });
+  return new ArchiveError('ARCHIVE_CORRUPT', `the compressed data is damaged (${cause.code})`, null, {
+    cause,
+  });
 }
 
 /** Errors of node:zlib carry the library's own name of what went wrong, such as `ZSTD_error_checksum_wrong`. */

@@ -44,11 +44,12 @@ export class ArchiveError extends Error {
   constructor(
     code: ArchiveErrorCode,
     message: string,
-    options: { member?: string | null; cause?: unknown } = {},
+    member: string | null = null,
+    options?: { readonly cause: unknown },
   ) {
-    super(clip(message, MAX_MESSAGE), options.cause === undefined ? undefined : { cause: options.cause });
+    super(clip(message, MAX_MESSAGE), options);
     this.code = code;
-    this.member = options.member ?? null;
+    this.member = member;
   }
 }
 

@@ -112,7 +112,7 @@ class PickedMembers {
     this.#pickedBytes += bytes.length;
     if (this.#pickedBytes > MAX_PICKED_BYTES) {
       const message = `${MEMBER.manifest} says more of its state than ${MAX_PICKED_BYTES} bytes`;
-      throw new ArchiveError('ARCHIVE_TOO_LARGE', message, { member: MEMBER.manifest });
+      throw new ArchiveError('ARCHIVE_TOO_LARGE', message, MEMBER.manifest);
     }
     this.#member = Buffer.concat([this.#member, bytes]);
   }

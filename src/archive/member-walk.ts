@@ -54,13 +54,15 @@ export class MemberWalk {
   async take(name: string, limit: number): Promise<number> {
     const entry = await this.#peek();
     if (entry === null) {
-      throw new ArchiveError('ARCHIVE_TRUNCATED', `the archive ends before ${name}`, { member: name });
+      throw new ArchiveError('ARCHIVE_TRUNCATED', `the archive ends before ${name}`, name);
     }
     if (entry.name !== name) throw this.#misplaced(entry.name, name);
     if (entry.size > limit) {
-      throw new ArchiveError('ARCHIVE_TOO_LARGE', `${name} has ${entry.size} bytes; the limit is ${limit}`, {
-        member: name,
-      });
+      throw new ArchiveError(
+        'ARCHIVE_TOO_LARGE',
+        `${name} has ${entry.size} bytes; the limit is ${limit}`,
+        name,
+      );
     }
     this.#next = undefined;
     this.#open = { entry, hash: createHash('sha256') };
@@ -125,7 +127,7 @@ export class MemberWalk {
       if (at < piece.length) add(Buffer.from(piece.subarray(at)));
     }
     if (length > 0) {
-      throw new ArchiveError('ARCHIVE_CORRUPT', `the last line of ${name} has no newline`, { member: name });
+      throw new ArchiveError('ARCHIVE_CORRUPT', `the last line of ${name} has no newline`, name);
     }
   }
 
@@ -153,7 +155,7 @@ export class MemberWalk {
 
   #misplaced(found: string, expected: string): ArchiveError {
     const error = (code: 'ARCHIVE_UNSAFE' | 'ARCHIVE_INCONSISTENT', message: string) =>
-      new ArchiveError(code, message, { member: found });
+      new ArchiveError(code, message, found);
     if (!isMemberName(found))
       return error('ARCHIVE_UNSAFE', `no archive has a member named ${quoted(found)}`);
     if (this.#names.has(found)) return error('ARCHIVE_UNSAFE', `the archive has two members named ${found}`);
@@ -162,7 +164,5 @@ export class MemberWalk {
 }
 
 function lineTooLong(member: string | null, limit: number): ArchiveError {
-  return new ArchiveError('ARCHIVE_TOO_LARGE', `${member} has a line of more than ${limit} bytes`, {
-    member,
-  });
+  return new ArchiveError('ARCHIVE_TOO_LARGE', `${member} has a line of more than ${limit} bytes`, member);
 }

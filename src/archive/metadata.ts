@@ -274,7 +274,7 @@ function readSupported(
     throw new ArchiveError(
       'ARCHIVE_REDACTED',
       'values were taken out of this archive for a hand-over: it can be looked into, and is not the history any more',
-      { member: MEMBER.manifest },
+      MEMBER.manifest,
     );
   }
   if (missing.length > 0) {
@@ -288,7 +288,7 @@ function readSupported(
 }
 
 function unsupported(what: string): ArchiveError {
-  return new ArchiveError('ARCHIVE_UNSUPPORTED_FORMAT', `the archive ${what}`, { member: MEMBER.manifest });
+  return new ArchiveError('ARCHIVE_UNSUPPORTED_FORMAT', `the archive ${what}`, MEMBER.manifest);
 }
 
 function listed(names: readonly string[]): string {
@@ -366,9 +366,7 @@ function validate<T>({ schema }: Pick<Form<T>, 'schema'>, json: unknown, { membe
   if (error === undefined) return data;
   const id = z.object({ id: uuid }).safeParse(json).data?.id;
   const which = id === undefined ? '' : ` (${id})`;
-  throw new ArchiveError('ARCHIVE_INCONSISTENT', `${where}${which}: ${firstIssue(error).join(': ')}`, {
-    member,
-  });
+  throw new ArchiveError('ARCHIVE_INCONSISTENT', `${where}${which}: ${firstIssue(error).join(': ')}`, member);
 }
 
 /** Where the first thing that is wrong stands, and what it is. */

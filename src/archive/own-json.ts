@@ -41,19 +41,19 @@ export function parseOwnJson(bytes: Uint8Array, place: JsonPlace): OwnJson {
   } catch (error) {
     if (error instanceof ArchiveError) throw error;
     // The parser's own message quotes the text around the fault.
-    throw new ArchiveError('ARCHIVE_CORRUPT', `${where} is not JSON in UTF-8`, { member });
+    throw new ArchiveError('ARCHIVE_CORRUPT', `${where} is not JSON in UTF-8`, member);
   }
   return {
     value,
     checkKeys() {
       if (keys.hasPrototype) {
-        throw new ArchiveError('ARCHIVE_UNSAFE', `${where} has a field named __proto__`, { member });
+        throw new ArchiveError('ARCHIVE_UNSAFE', `${where} has a field named __proto__`, member);
       }
       if (keys.repeated !== null) {
         throw new ArchiveError(
           'ARCHIVE_INCONSISTENT',
           `${where} has the field ${quoted(keys.repeated)} twice in one object`,
-          { member },
+          member,
         );
       }
     },
@@ -87,9 +87,7 @@ function findOddKeys(text: string, { member, where, maxEntries }: JsonPlace): Od
       if (c !== CODE.comma) open.push(c === CODE.openBrace ? new Set() : null);
       entries += 1;
       if (entries > maxEntries) {
-        throw new ArchiveError('ARCHIVE_TOO_LARGE', `${where} has more than ${maxEntries} entries`, {
-          member,
-        });
+        throw new ArchiveError('ARCHIVE_TOO_LARGE', `${where} has more than ${maxEntries} entries`, member);
       }
     } else if (c === CODE.closeBrace || c === CODE.closeBracket) open.pop();
   }

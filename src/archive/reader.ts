@@ -223,7 +223,7 @@ export async function nameDamage(
   const located = (found: ArchiveError) =>
     found.member !== null || member === null
       ? found
-      : new ArchiveError(found.code, `${found.message}; it shows in ${member}`, { member, cause: found });
+      : new ArchiveError(found.code, `${found.message}; it shows in ${member}`, member, { cause: found });
   let unpacked = 0;
   try {
     for await (const chunk of tar) {

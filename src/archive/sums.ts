@@ -33,5 +33,5 @@ export function checkSums(sums: Uint8Array, members: readonly { name: string; sh
 }
 
 function refusal(code: ArchiveErrorCode, message: string, member: string = MEMBER.sums): ArchiveError {
-  return new ArchiveError(code, message, { member });
+  return new ArchiveError(code, message, member);
 }

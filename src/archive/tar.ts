@@ -56,9 +56,11 @@ EMPTY_HEADER.write('ustar\x0000', MAGIC_AT, 'latin1');
  */
 export function tarHeader(name: string, size: number): Uint8Array {
   if (size > MAX_USTAR_SIZE) {
-    throw new ArchiveError('ARCHIVE_TOO_LARGE', `${name} has ${size} bytes; a tar member ends at 8 GiB`, {
-      member: name,
-    });
+    throw new ArchiveError(
+      'ARCHIVE_TOO_LARGE',
+      `${name} has ${size} bytes; a tar member ends at 8 GiB`,
+      name,
+    );
   }
   const header = Buffer.from(EMPTY_HEADER);
   header.write(name, NAME.at, NAME.length, 'latin1');
@@ -127,9 +129,7 @@ export class TarReader {
       const padding = await this.#bytes.exactly(length);
       if (padding.length < length) throw truncated(`behind ${entry.name}`, entry.name);
       if (!isZero(padding)) {
-        throw new ArchiveError('ARCHIVE_CORRUPT', `the padding behind ${entry.name} is not zero`, {
-          member: entry.name,
-        });
+        throw new ArchiveError('ARCHIVE_CORRUPT', `the padding behind ${entry.name} is not zero`, entry.name);
       }
       return null;
     }
@@ -172,9 +172,11 @@ function parseHeader(block: Uint8Array): TarEntry {
     throw new ArchiveError('ARCHIVE_UNSAFE', 'a member has a name that is not plain ASCII text');
   }
   const unsafe = (what: string) =>
-    new ArchiveError('ARCHIVE_UNSAFE', `member ${quoted(name)} ${what}; an archive holds plain files only`, {
-      member: name,
-    });
+    new ArchiveError(
+      'ARCHIVE_UNSAFE',
+      `member ${quoted(name)} ${what}; an archive holds plain files only`,
+      name,
+    );
   const magic = header.toString('latin1', MAGIC_AT, MAGIC_AT + 8);
   if (magic !== 'ustar\x0000' && magic !== 'ustar  \0') throw unsafe('does not have a ustar header');
   const type = String.fromCharCode(header.readUInt8(TYPE_AT));
@@ -215,5 +217,5 @@ function isZero(bytes: Uint8Array): boolean {
 }
 
 function truncated(where: string, member: string | null = null): ArchiveError {
-  return new ArchiveError('ARCHIVE_TRUNCATED', `the archive ends ${where}`, { member });
+  return new ArchiveError('ARCHIVE_TRUNCATED', `the archive ends ${where}`, member);
 }

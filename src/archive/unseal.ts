@@ -1,5 +1,5 @@
-import { Decrypter, type Identity, type ReadableStreamWithSize } from 'age-encryption';
-import { ArchiveError } from './errors.ts';
+import { Decrypter, type ReadableStreamWithSize } from 'age-encryption';
+import { ArchiveError, type ArchiveErrorCode } from './errors.ts';
 
 /** Room for a header with a line for each of as many recipients as a file can have, post-quantum ones too. */
 const MAX_HEADER_BYTES = 128 * 1024;
@@ -54,79 +54,104 @@ export async function* unseal(
   source: AsyncIterable<Uint8Array>,
   { keys }: Identities,
 ): AsyncGenerator<Uint8Array, void, void> {
-  const watched = new WatchedSource(source);
+  const read: Progress = { length: 0, headerBytes: null, isArmoured: false, hasEnded: false, failure: null };
+  const file = watched(source, read);
   const decrypter = new Decrypter();
   for (const key of keys) decrypter.addIdentity(key);
-  const last = new LastResort();
-  decrypter.addIdentity(last);
-  let opened: ReadableStreamWithSize;
-  try {
-    opened = await decrypter.decrypt(watched.stream);
-  } catch (error) {
-    await watched.close();
-    if (watched.failure !== null) throw watched.failure.reason;
-    throw headerFailure(watched, last, error);
-  }
+  let isOpenedByNone = false;
+  decrypter.addIdentity({
+    // Asked when no key has opened the file.
+    unwrapFileKey() {
+      isOpenedByNone = true;
+      return null;
+    },
+  });
+  let opened: ReadableStreamWithSize | null = null;
   let proven = 0;
   try {
+    opened = await decrypter.decrypt(ReadableStream.from(file));
     for await (const piece of opened) {
       proven += piece.length;
       yield piece;
     }
-  } catch (error) {
-    if (watched.failure !== null) throw watched.failure.reason;
-    throw payloadFailure(watched, opened, proven, error);
+  } catch (cause) {
+    if (read.failure !== null) throw read.failure.reason;
+    const [code, message] =
+      opened === null ? headerFault(read, isOpenedByNone) : payloadFault(read, opened, proven);
+    throw new ArchiveError(code, message, null, { cause });
   } finally {
-    await watched.close();
+    await file.return();
   }
 }
 
-function headerFailure(watched: WatchedSource, last: LastResort, cause: unknown): ArchiveError {
-  if (watched.isArmoured) {
-    return new ArchiveError(
-      'ARCHIVE_ENCRYPTED',
-      'the file is armoured: age --decrypt opens it, and only that',
-    );
-  }
-  if (last.isReached) {
-    return new ArchiveError(
-      'ARCHIVE_ENCRYPTED',
-      'the file is encrypted for none of the keys that were given',
-      {
-        cause,
-      },
-    );
-  }
-  if (watched.hasEnded && watched.length < (watched.headerBytes ?? Infinity) + NONCE_BYTES) {
-    return new ArchiveError(
-      'ARCHIVE_TRUNCATED',
-      `the file ends after ${watched.length} bytes, within the header of its encryption`,
-      { cause },
-    );
-  }
-  return new ArchiveError('ARCHIVE_CORRUPT', 'the header of the encryption is not what was written', {
-    cause,
-  });
+/** How far the library has read, which tells nobody why it stopped. */
+interface Progress {
+  length: number;
+  /** How many bytes the header has; null before its end was read. */
+  headerBytes: number | null;
+  isArmoured: boolean;
+  hasEnded: boolean;
+  /** What the source itself failed with. */
+  failure: { readonly reason: unknown } | null;
 }
 
-function payloadFailure(
-  watched: WatchedSource,
-  opened: ReadableStreamWithSize,
-  proven: number,
-  cause: unknown,
-): ArchiveError {
-  if (watched.hasEnded && !isPossible(opened, watched.length)) {
-    return new ArchiveError('ARCHIVE_TRUNCATED', `the encrypted file ends after ${watched.length} bytes`, {
-      cause,
-    });
+/** The bytes of the source, in pieces, of which `read` says how many were taken. */
+async function* watched(
+  source: AsyncIterable<Uint8Array>,
+  read: Progress,
+): AsyncGenerator<Uint8Array, void, void> {
+  let head = Buffer.alloc(0);
+  try {
+    for await (const chunk of source) {
+      for (let at = 0; at < chunk.length; at += PIECE_BYTES) {
+        // The library would gather a header without an end in memory.
+        if (read.headerBytes === null && read.length > MAX_HEADER_BYTES) return;
+        const piece = chunk.subarray(at, at + PIECE_BYTES);
+        read.length += piece.length;
+        if (read.headerBytes === null) {
+          head = Buffer.concat([head, piece]);
+          read.headerBytes = headerLength(head);
+          read.isArmoured = head.toString('latin1', 0, ARMOUR.length) === ARMOUR;
+        }
+        yield piece;
+      }
+    }
+    read.hasEnded = true;
+  } catch (reason) {
+    read.failure = { reason };
+    throw reason;
+  }
+}
+
+function headerLength(head: Buffer): number | null {
+  const lastLine = head.indexOf(LAST_LINE);
+  const end = lastLine === -1 ? -1 : head.indexOf('\n', lastLine + 1);
+  return end === -1 ? null : end + 1;
+}
+
+type Fault = readonly [code: ArchiveErrorCode, message: string];
+
+function headerFault(
+  { length, headerBytes, isArmoured, hasEnded }: Progress,
+  isOpenedByNone: boolean,
+): Fault {
+  if (isArmoured) return ['ARCHIVE_ENCRYPTED', 'the file is armoured: age --decrypt opens it, and only that'];
+  if (isOpenedByNone) {
+    return ['ARCHIVE_ENCRYPTED', 'the file is encrypted for none of the keys that were given'];
+  }
+  if (hasEnded && length < (headerBytes ?? Infinity) + NONCE_BYTES) {
+    return ['ARCHIVE_TRUNCATED', `the file ends after ${length} bytes, within the header of its encryption`];
+  }
+  return ['ARCHIVE_CORRUPT', 'the header of the encryption is not what was written'];
+}
+
+function payloadFault({ length, hasEnded }: Progress, opened: ReadableStreamWithSize, proven: number): Fault {
+  if (hasEnded && !isPossible(opened, length)) {
+    return ['ARCHIVE_TRUNCATED', `the encrypted file ends after ${length} bytes`];
   }
   // Whether a last piece was cut or changed, nobody can tell: either way its tag is wrong.
-  const what = watched.hasEnded ? 'was changed, or is cut,' : 'was changed';
-  return new ArchiveError(
-    'ARCHIVE_CORRUPT',
-    `what is encrypted ${what} within 64 KiB behind byte ${proven} of the archive`,
-    { cause },
-  );
+  const what = hasEnded ? 'was changed, or is cut,' : 'was changed';
+  return ['ARCHIVE_CORRUPT', `what is encrypted ${what} within 64 KiB behind byte ${proven} of the archive`];
 }
 
 /** Whether an encrypted file can have this length. */
@@ -136,86 +161,5 @@ function isPossible(opened: ReadableStreamWithSize, length: number): boolean {
     return true;
   } catch {
     return false;
-  }
-}
-
-/** The file on its way into the library, which tells nobody why it stopped reading. */
-class WatchedSource {
-  readonly stream: ReadableStream<Uint8Array>;
-  /** How many bytes the header has; null before its end was read. */
-  headerBytes: number | null = null;
-  /** How many bytes were read. */
-  length = 0;
-  hasEnded = false;
-  isArmoured = false;
-  /** What the source itself failed with. */
-  failure: { readonly reason: unknown } | null = null;
-  readonly #source: AsyncIterator<Uint8Array>;
-  #rest: Uint8Array = new Uint8Array();
-  #header = '';
-
-  constructor(source: AsyncIterable<Uint8Array>) {
-    this.#source = source[Symbol.asyncIterator]();
-    // Nothing is read before it is wanted.
-    this.stream = new ReadableStream({ pull: (controller) => this.#pull(controller) }, { highWaterMark: 0 });
-  }
-
-  async #pull(controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> {
-    // The library would gather a header without an end in memory.
-    if (this.headerBytes === null && this.length > MAX_HEADER_BYTES) {
-      controller.error(new Error(`the header has more than ${MAX_HEADER_BYTES} bytes`));
-      return;
-    }
-    try {
-      const piece = await this.#next();
-      if (piece === null) {
-        this.hasEnded = true;
-        controller.close();
-        return;
-      }
-      this.length += piece.length;
-      if (this.headerBytes === null) this.#look(piece);
-      controller.enqueue(piece);
-    } catch (reason) {
-      this.failure = { reason };
-      controller.error(reason);
-    }
-  }
-
-  async #next(): Promise<Uint8Array | null> {
-    while (this.#rest.length === 0) {
-      const next = await this.#source.next();
-      if (next.done) return null;
-      this.#rest = next.value;
-    }
-    const piece = this.#rest.subarray(0, PIECE_BYTES);
-    this.#rest = this.#rest.subarray(piece.length);
-    return piece;
-  }
-
-  /** Looks for the end of the header. */
-  #look(piece: Uint8Array): void {
-    this.#header += Buffer.from(piece).toString('latin1');
-    this.isArmoured = this.#header.startsWith(ARMOUR);
-    const last = this.#header.indexOf(LAST_LINE);
-    const end = last < 0 ? last : this.#header.indexOf('\n', last + 1);
-    if (end < 0) return;
-    this.headerBytes = end + 1;
-    this.#header = '';
-  }
-
-  /** Lets go of the source. */
-  async close(): Promise<void> {
-    await this.#source.return?.();
-  }
-}
-
-/** Asked when no key has opened the file, which it does not either. */
-class LastResort implements Identity {
-  isReached = false;
-
-  unwrapFileKey(): null {
-    this.isReached = true;
-    return null;
   }
 }

@@ -287,9 +287,7 @@ class TarComposer {
     signal: AbortSignal,
   ): Promise<string> {
     if (size > limit) {
-      throw new ArchiveError('ARCHIVE_TOO_LARGE', `${name} has ${size} bytes; the limit is ${limit}`, {
-        member: name,
-      });
+      throw new ArchiveError('ARCHIVE_TOO_LARGE', `${name} has ${size} bytes; the limit is ${limit}`, name);
     }
     await file.write(tarHeader(name, size));
     const hash = createHash('sha256');
@@ -308,9 +306,7 @@ class TarComposer {
       throw new ArchiveError(
         'ARCHIVE_INCONSISTENT',
         `${name} was announced with ${size} bytes and has ${found}`,
-        {
-          member: name,
-        },
+        name,
       );
     }
     await file.write(tarPadding(size));
@@ -337,7 +333,9 @@ function fittingWindowLog(versions: number, longestRawState: number): number {
 }
 
 function mismatch(serial: bigint, what: string): ArchiveError {
-  return new ArchiveError('ARCHIVE_INCONSISTENT', `the raw state of serial ${serial} ${what}`, {
-    member: versionMemberName(serial),
-  });
+  return new ArchiveError(
+    'ARCHIVE_INCONSISTENT',
+    `the raw state of serial ${serial} ${what}`,
+    versionMemberName(serial),
+  );
 }

@@ -92,7 +92,7 @@ export function toFailure(error: unknown): Failure {
 export function fromFailure(failure: Failure): unknown {
   switch (failure.kind) {
     case 'archive':
-      return new ArchiveError(failure.code, failure.message, { member: failure.member });
+      return new ArchiveError(failure.code, failure.message, failure.member);
     case 'document':
       return new RefusedDocumentError(failure.document, failure);
     case 'other': {

@@ -192,6 +192,7 @@ class Restore {
     return new ArchiveError(
       'ARCHIVE_INCONSISTENT',
       `a value that would go into the table ${copied?.table ?? error.table ?? '(not named)'} cannot be stored: ${refusalText(error)}`,
+      null,
       { cause: error },
     );
   }
@@ -361,7 +362,7 @@ class Restore {
         throw new ArchiveError(
           'ARCHIVE_INCONSISTENT',
           `the archive says that its raw states are the text of PostgreSQL's jsonb, and that of serial ${altered.serial} is not`,
-          { member: versionMemberName(altered.serial) },
+          versionMemberName(altered.serial),
         );
       }
       throw new RestoreProofError(`The raw state of serial ${altered.serial} is not what the archive holds.`);
