@@ -1,17 +1,14 @@
 import { createHash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
+import { z } from 'zod';
 import { clip } from '../base/clip.ts';
 import { trimEnd } from '../base/text.ts';
 import { ArchiveError, type ArchiveErrorCode, quoted } from './errors.ts';
-import { type ArchiveLimits, MEMBER } from './format.ts';
-import {
-  decodeEnvelope,
-  decodeStatement,
-  encodeEnvelope,
-  encodeStatement,
-  type Statement,
-} from './metadata.ts';
+import { name, serial, sha256, text, time, uuid } from './fields.ts';
+import { ARCHIVE_FORMAT, type ArchiveLimits, MAX_SIGNATURES, MEMBER } from './format.ts';
+import { documentMember } from './metadata.ts';
 import type { ArchivedState, ExportRecord } from './model.ts';
+import { record, type ValueOf } from './record-form.ts';
 import { type ArchiveSigner, isSignedBy, type SignatureTrust } from './signing-keys.ts';
 
 /** What an attestation is about. */
@@ -31,6 +28,38 @@ export interface ArchiveSignature {
   readonly keyIds: readonly string[];
 }
 
+// The envelope of DSSE 1.0; fields it does not name are left alone.
+const base64 = z.string().regex(/^[A-Za-z0-9+/_-]+={0,2}$/, 'is not base64');
+const ENVELOPE = documentMember(
+  MEMBER.attestation,
+  record({
+    payloadType: name,
+    payload: base64,
+    signatures: z
+      .array(z.object({ keyid: text.optional(), sig: base64 }))
+      .min(1, 'has no signature')
+      .max(MAX_SIGNATURES, `has more than ${MAX_SIGNATURES} signatures`),
+  }),
+);
+
+// The statement of in-toto 1.0 that the envelope carries.
+const STATEMENT_TYPE = 'https://in-toto.io/Statement/v1';
+const PREDICATE_TYPE = 'urn:kilolock-state-archive:export:v1';
+const STATEMENT_KIND = documentMember(MEMBER.attestation, record({ predicateType: z.string() }));
+const statementForm = record({
+  _type: z.literal(STATEMENT_TYPE),
+  subject: z.tuple([z.object({ name: z.literal(MEMBER.sums), digest: z.object({ sha256 }) })]),
+  predicateType: z.literal(PREDICATE_TYPE),
+  predicate: record({
+    archive_format: z.literal(ARCHIVE_FORMAT),
+    history_digest: sha256,
+    state: record({ label: name, lineage: uuid.nullable(), current_serial: serial }),
+    exported_at: time,
+    exported_by: text,
+  }),
+});
+const STATEMENT = documentMember(MEMBER.attestation, statementForm);
+
 /** The media type of an in-toto statement in JSON. */
 const STATEMENT_MEDIA_TYPE = 'application/vnd.in-toto+json';
 /** The longest name of a key that is told, whatever an attestation holds. */
@@ -41,8 +70,8 @@ const MAX_KEY_ID = 120;
  * and the time is that of the export.
  */
 export function encodeAttestation(archive: AttestedArchive, signer: ArchiveSigner): Uint8Array {
-  const payload = encodeStatement(statementOf(archive));
-  return encodeEnvelope({
+  const payload = Buffer.from(`${JSON.stringify(statementForm.encode(statementOf(archive)))}\n`);
+  return ENVELOPE.encode({
     payloadType: STATEMENT_MEDIA_TYPE,
     payload: payload.toString('base64'),
     signatures: [
@@ -83,16 +112,20 @@ function readAttestation(
   { keys }: SignatureTrust,
   limits: ArchiveLimits,
 ): ArchiveSignature {
-  const { payloadType, payload: encoded, signatures } = decodeEnvelope(bytes, limits);
+  const { payloadType, payload: encoded, signatures } = ENVELOPE.decode(bytes, limits).value;
   const unverified = { verified: false, keyIds: [...new Set(signatures.map(nameOf))] };
   if (payloadType !== STATEMENT_MEDIA_TYPE) return unverified;
   const payload = decodedBase64(encoded);
-  const statement = payload === null ? 'no statement' : readStatement(payload, limits);
-  // What somebody else states is not ours to judge.
-  if (statement === 'of another kind') return unverified;
-  if (payload === null || statement === 'no statement') throw invalid('its statement is none');
-  if (!isDeepStrictEqual(statement, statementOf(archive))) {
-    throw invalid('its statement is about another archive');
+  if (payload === null) throw invalid('its statement is none');
+  try {
+    // What somebody else states is not ours to judge.
+    if (STATEMENT_KIND.decode(payload, limits).value.predicateType !== PREDICATE_TYPE) return unverified;
+    if (!isDeepStrictEqual(STATEMENT.decode(payload, limits).value, statementOf(archive))) {
+      throw invalid('its statement is about another archive');
+    }
+  } catch (error) {
+    if (!(error instanceof ArchiveError) || error.code === 'SIGNATURE_INVALID') throw error;
+    throw invalid('its statement is none');
   }
   const signed = signedBytes(payload);
   const signers = new Set<string>();
@@ -112,27 +145,25 @@ function readAttestation(
   return signers.size === 0 ? unverified : { verified: true, keyIds: [...signers] };
 }
 
-function readStatement(
-  payload: Uint8Array,
-  limits: ArchiveLimits,
-): Statement | 'of another kind' | 'no statement' {
-  try {
-    return decodeStatement(payload, limits) ?? 'of another kind';
-  } catch (error) {
-    if (error instanceof ArchiveError) return 'no statement';
-    throw error;
-  }
-}
-
-function statementOf({ sums, historyDigest, state, exportRecord }: AttestedArchive): Statement {
+function statementOf({
+  sums,
+  historyDigest,
+  state,
+  exportRecord,
+}: AttestedArchive): ValueOf<typeof statementForm> {
   const { label, lineage, currentSerial } = state;
   const { exportedAt, exportedBy } = exportRecord;
   return {
-    sumsSha256: createHash('sha256').update(sums).digest('hex'),
-    historyDigest,
-    state: { label, lineage, currentSerial },
-    exportedAt,
-    exportedBy,
+    Type: STATEMENT_TYPE,
+    subject: [{ name: MEMBER.sums, digest: { sha256: createHash('sha256').update(sums).digest('hex') } }],
+    predicateType: PREDICATE_TYPE,
+    predicate: {
+      archiveFormat: ARCHIVE_FORMAT,
+      historyDigest,
+      state: { label, lineage, currentSerial },
+      exportedAt,
+      exportedBy,
+    },
   };
 }
 

@@ -2,13 +2,19 @@ import { ArchiveError, quoted } from './errors.ts';
 import { travels } from './event-kinds.ts';
 import { type ArchiveLimits, MEMBER } from './format.ts';
 import { byTagName } from './history-digest.ts';
-import type { ArchivedEvent, ArchivedResource, ArchivedTag, ArchiveManifest } from './model.ts';
+import type {
+  ArchiveCounts,
+  ArchivedEvent,
+  ArchivedResource,
+  ArchivedTag,
+  ArchiveManifest,
+} from './model.ts';
 
 const MAX_TAG_CHARACTERS = 64;
 
 /** What the parts of one history must agree on, beyond the shape of each. */
 export class Consistency {
-  readonly #manifest: ArchiveManifest;
+  readonly #counts: ArchiveCounts;
   readonly #serials: ReadonlySet<bigint>;
   readonly #eventIds = new Set<string>();
   #resources = 0;
@@ -18,51 +24,20 @@ export class Consistency {
    *   count, serials that do not ascend, an id given twice, a current version it does not hold.
    */
   constructor(manifest: ArchiveManifest, limits: ArchiveLimits) {
-    const { counts, state, versions } = manifest;
+    const { counts, versions } = manifest;
     for (const [what, found, limit] of [
       ['versions', counts.versions, limits.maxVersions],
       ['tags', counts.tags, limits.maxVersions],
       ['events', counts.events, limits.maxEvents],
     ] as const) {
       if (found > limit) {
-        throw new ArchiveError(
-          'ARCHIVE_TOO_LARGE',
-          `the archive has ${found} ${what}; the limit is ${limit}`,
-          MEMBER.manifest,
-        );
+        const message = `the archive has ${found} ${what}; the limit is ${limit}`;
+        throw new ArchiveError('ARCHIVE_TOO_LARGE', message, MEMBER.manifest);
       }
     }
-    checkCount('versions', counts.versions, versions.length, MEMBER.manifest);
-    const ids = new Set<string>();
-    let previous = -1n;
-    for (const { id, serial } of versions) {
-      if (serial === previous)
-        throw inconsistent(MEMBER.manifest, `serial ${serial} is given to two versions`);
-      if (serial < previous) {
-        throw inconsistent(
-          MEMBER.manifest,
-          `serial ${serial} stands behind ${previous}; serials must ascend`,
-        );
-      }
-      if (ids.has(id))
-        throw inconsistent(MEMBER.manifest, `the id of serial ${serial} is given to two versions`);
-      ids.add(id);
-      previous = serial;
-    }
-    const current = versions.find(({ serial }) => serial === state.currentSerial);
-    if (current === undefined) {
-      throw inconsistent(
-        MEMBER.manifest,
-        `the current serial ${state.currentSerial} is not among the versions`,
-      );
-    }
-    if (current.id !== state.currentVersionId) {
-      throw inconsistent(
-        MEMBER.manifest,
-        `the current version id is not that of serial ${state.currentSerial}`,
-      );
-    }
-    this.#manifest = manifest;
+    refuse(MEMBER.manifest, countFault('versions', counts.versions, versions.length));
+    refuse(MEMBER.manifest, manifestFault(manifest));
+    this.#counts = counts;
     this.#serials = new Set(versions.map(({ serial }) => serial));
   }
 
@@ -71,28 +46,23 @@ export class Consistency {
    *   order, one that Kilolock's table would refuse (data model 1.3), or another number of tags than the manifest says.
    */
   checkTags(tags: readonly ArchivedTag[]): void {
-    let previous: ArchivedTag | null = null;
-    for (const each of tags) {
-      const { tag, serial } = each;
-      const fault = tagNameFault(tag);
-      if (fault !== null) throw inconsistent(MEMBER.tags, `tag ${quoted(tag)} ${fault}`);
-      const order = previous === null ? -1 : byTagName(previous, each);
-      if (order === 0) throw inconsistent(MEMBER.tags, `tag ${quoted(tag)} is given twice`);
-      if (order > 0) {
-        throw inconsistent(
-          MEMBER.tags,
-          `tag ${quoted(tag)} stands behind ${quoted(previous?.tag ?? '')}; tags stand in the order of code points`,
-        );
-      }
-      if (!this.#serials.has(serial)) {
-        throw inconsistent(
-          MEMBER.tags,
-          `tag ${quoted(tag)} names serial ${serial}, which the archive does not hold`,
-        );
-      }
-      previous = each;
+    for (const [i, tag] of tags.entries()) {
+      const fault = this.#tagFault(tag, tags[i - 1]);
+      if (fault !== null) refuse(MEMBER.tags, `tag ${quoted(tag.tag)} ${fault}`);
     }
-    checkCount('tags', this.#manifest.counts.tags, tags.length, MEMBER.tags);
+    refuse(MEMBER.tags, countFault('tags', this.#counts.tags, tags.length));
+  }
+
+  #tagFault(each: ArchivedTag, previous: ArchivedTag | undefined): string | null {
+    const fault = tagNameFault(each.tag);
+    if (fault !== null) return fault;
+    const order = previous === undefined ? -1 : byTagName(previous, each);
+    if (order === 0) return 'is given twice';
+    if (order > 0) {
+      return `stands behind ${quoted(previous?.tag ?? '')}; tags stand in the order of code points`;
+    }
+    if (this.#serials.has(each.serial)) return null;
+    return `names serial ${each.serial}, which the archive does not hold`;
   }
 
   /**
@@ -100,27 +70,24 @@ export class Consistency {
    *   archive holds.
    */
   checkEvent(event: ArchivedEvent): void {
-    if (!travels(event.kind)) {
-      throw inconsistent(
-        MEMBER.events,
-        `event ${event.id} is of the kind ${quoted(event.kind)}, which is in no archive`,
-      );
-    }
-    if (event.serial !== null && !this.#serials.has(event.serial)) {
-      throw inconsistent(
-        MEMBER.events,
-        `event ${event.id} is linked to serial ${event.serial}, which the archive does not hold`,
-      );
-    }
-    if (this.#eventIds.has(event.id)) throw inconsistent(MEMBER.events, `event ${event.id} is given twice`);
+    const fault = this.#eventFault(event);
+    if (fault !== null) refuse(MEMBER.events, `event ${event.id} ${fault}`);
     this.#eventIds.add(event.id);
     // Told before the end, so that a member of endless lines is not read to it.
-    if (this.#eventIds.size > this.#manifest.counts.events) this.checkEventCount();
+    if (this.#eventIds.size > this.#counts.events) this.checkEventCount();
+  }
+
+  #eventFault({ id, kind, serial }: ArchivedEvent): string | null {
+    if (!travels(kind)) return `is of the kind ${quoted(kind)}, which is in no archive`;
+    if (serial !== null && !this.#serials.has(serial)) {
+      return `is linked to serial ${serial}, which the archive does not hold`;
+    }
+    return this.#eventIds.has(id) ? 'is given twice' : null;
   }
 
   /** @throws ArchiveError ARCHIVE_INCONSISTENT for another number of events than the manifest says. */
   checkEventCount(): void {
-    checkCount('events', this.#manifest.counts.events, this.#eventIds.size, MEMBER.events);
+    refuse(MEMBER.events, countFault('events', this.#counts.events, this.#eventIds.size));
   }
 
   /**
@@ -131,19 +98,37 @@ export class Consistency {
   checkResource(span: ArchivedResource): void {
     const fault = spanFault(span);
     if (fault !== null) {
-      throw inconsistent(
+      refuse(
         MEMBER.resources,
         `the span of ${quoted(span.address)} from serial ${span.createSerial} ${fault}`,
       );
     }
     this.#resources += 1;
-    if (this.#resources > this.#manifest.counts.resources) this.checkResourceCount();
+    if (this.#resources > this.#counts.resources) this.checkResourceCount();
   }
 
   /** @throws ArchiveError ARCHIVE_INCONSISTENT for another number of spans than the manifest says. */
   checkResourceCount(): void {
-    checkCount('resources', this.#manifest.counts.resources, this.#resources, MEMBER.resources);
+    refuse(MEMBER.resources, countFault('resources', this.#counts.resources, this.#resources));
   }
+}
+
+function manifestFault({ state, versions }: ArchiveManifest): string | null {
+  const ids = new Set<string>();
+  let previous = -1n;
+  for (const { id, serial } of versions) {
+    if (serial === previous) return `serial ${serial} is given to two versions`;
+    if (serial < previous) return `serial ${serial} stands behind ${previous}; serials must ascend`;
+    if (ids.has(id)) return `the id of serial ${serial} is given to two versions`;
+    ids.add(id);
+    previous = serial;
+  }
+  const { currentSerial, currentVersionId } = state;
+  const current = versions.find(({ serial }) => serial === currentSerial);
+  if (current === undefined) return `the current serial ${currentSerial} is not among the versions`;
+  return current.id === currentVersionId
+    ? null
+    : `the current version id is not that of serial ${currentSerial}`;
 }
 
 /** Which rule of the table `resources` a span breaks, or null (data model 1.4). */
@@ -162,12 +147,13 @@ export function tagNameFault(tag: string): string | null {
   return null;
 }
 
-function checkCount(what: string, announced: number, found: number, member: string): void {
-  if (announced === found) return;
+function countFault(what: string, announced: number, found: number): string | null {
+  if (announced === found) return null;
   const actual = found > announced ? 'more' : String(found);
-  throw inconsistent(member, `the manifest counts ${announced} ${what}, the archive has ${actual}`);
+  return `the manifest counts ${announced} ${what}, the archive has ${actual}`;
 }
 
-function inconsistent(member: string, message: string): ArchiveError {
-  return new ArchiveError('ARCHIVE_INCONSISTENT', message, member);
+/** @throws ArchiveError ARCHIVE_INCONSISTENT where there is a fault. */
+function refuse(member: string, fault: string | null): void {
+  if (fault !== null) throw new ArchiveError('ARCHIVE_INCONSISTENT', fault, member);
 }

@@ -105,21 +105,28 @@ export class MemberWalk {
     return this.#contentOf(this.#open);
   }
 
-  /** The lines of the taken member, without their newlines. */
-  async *lines(limit: number): AsyncGenerator<Uint8Array, void, void> {
+  /** What `read` makes of the lines of the taken member: it is given each without its newline, and its number, from 1. */
+  async *lines<T>(
+    limit: number,
+    read: (line: Uint8Array, number: number) => T,
+  ): AsyncGenerator<T, void, void> {
     const name = this.#open?.entry.name ?? null;
     let begun: Uint8Array[] = [];
     let length = 0;
+    let number = 0;
     const add = (piece: Uint8Array) => {
       begun.push(piece);
       length += piece.length;
-      if (length > limit) throw lineTooLong(name, limit);
+      if (length > limit) {
+        throw new ArchiveError('ARCHIVE_TOO_LARGE', `${name} has a line of more than ${limit} bytes`, name);
+      }
     };
     for (let piece = await this.read(); piece !== null; piece = await this.read()) {
       let at = 0;
       for (let end = piece.indexOf(NEWLINE); end !== -1; end = piece.indexOf(NEWLINE, at)) {
         add(piece.subarray(at, end));
-        yield begun.length === 1 ? (begun[0] ?? piece) : Buffer.concat(begun);
+        number += 1;
+        yield read(begun.length === 1 ? (begun[0] ?? piece) : Buffer.concat(begun), number);
         begun = [];
         length = 0;
         at = end + 1;
@@ -161,8 +168,4 @@ export class MemberWalk {
     if (this.#names.has(found)) return error('ARCHIVE_UNSAFE', `the archive has two members named ${found}`);
     return error('ARCHIVE_INCONSISTENT', `${found} stands where ${expected} belongs`);
   }
-}
-
-function lineTooLong(member: string | null, limit: number): ArchiveError {
-  return new ArchiveError('ARCHIVE_TOO_LARGE', `${member} has a line of more than ${limit} bytes`, member);
 }

@@ -11,19 +11,17 @@ export interface JsonPlace {
   readonly maxEntries: number;
 }
 
-/** JSON of an archive, and what is wrong with it that parsing hides. */
-export interface OwnJson {
-  readonly value: unknown;
-  /**
-   * Refuses what would read otherwise elsewhere: a key given twice in one object, at any depth, of which parsers keep one
-   * or the other, and a key `__proto__`.
-   *
-   * @throws ArchiveError ARCHIVE_INCONSISTENT or ARCHIVE_UNSAFE.
-   */
-  checkKeys(): void;
-}
-
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+
+/** JSON, and what is wrong with it that parsing hides. */
+interface OwnJson {
+  readonly json: unknown;
+  /**
+   * For what would read otherwise elsewhere: a key given twice in one object, at any depth, of which parsers keep one or the
+   * other (ARCHIVE_INCONSISTENT), and a key `__proto__` (ARCHIVE_UNSAFE).
+   */
+  readonly fault: ArchiveError | null;
+}
 
 /**
  * Parses a piece of an archive's own JSON.
@@ -31,43 +29,20 @@ const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
  * @throws ArchiveError ARCHIVE_CORRUPT when it is no JSON in UTF-8, ARCHIVE_TOO_LARGE when it has too many entries.
  */
 export function parseOwnJson(bytes: Uint8Array, place: JsonPlace): OwnJson {
-  const { member, where } = place;
-  let value: unknown;
-  let keys: OddKeys;
   try {
     const text = utf8.decode(bytes);
-    keys = findOddKeys(text, place);
-    value = JSON.parse(text);
+    return { fault: faultOfKeys(text, place), json: JSON.parse(text) };
   } catch (error) {
     if (error instanceof ArchiveError) throw error;
     // The parser's own message quotes the text around the fault.
-    throw new ArchiveError('ARCHIVE_CORRUPT', `${where} is not JSON in UTF-8`, member);
+    throw new ArchiveError('ARCHIVE_CORRUPT', `${place.where} is not JSON in UTF-8`, place.member);
   }
-  return {
-    value,
-    checkKeys() {
-      if (keys.hasPrototype) {
-        throw new ArchiveError('ARCHIVE_UNSAFE', `${where} has a field named __proto__`, member);
-      }
-      if (keys.repeated !== null) {
-        throw new ArchiveError(
-          'ARCHIVE_INCONSISTENT',
-          `${where} has the field ${quoted(keys.repeated)} twice in one object`,
-          member,
-        );
-      }
-    },
-  };
-}
-
-interface OddKeys {
-  repeated: string | null;
-  hasPrototype: boolean;
 }
 
 /** Goes over what should be JSON; whether it is one, {@link JSON.parse} says afterwards. */
-function findOddKeys(text: string, { member, where, maxEntries }: JsonPlace): OddKeys {
-  const found: OddKeys = { repeated: null, hasPrototype: false };
+function faultOfKeys(text: string, { member, where, maxEntries }: JsonPlace): ArchiveError | null {
+  let repeated: string | null = null;
+  let hasPrototype = false;
   /** The keys of each open object so far; null for an open array. */
   const open: (Set<string> | null)[] = [];
   let entries = 0;
@@ -78,8 +53,8 @@ function findOddKeys(text: string, { member, where, maxEntries }: JsonPlace): Od
       const keys = open.at(-1);
       if (keys && text.charCodeAt(skipJsonWhitespace(text, end)) === CODE.colon) {
         const key = jsonStringText(text.slice(at, end));
-        if (keys.has(key)) found.repeated ??= key;
-        if (key === '__proto__') found.hasPrototype = true;
+        if (keys.has(key)) repeated ??= key;
+        if (key === '__proto__') hasPrototype = true;
         keys.add(key);
       }
       at = end - 1;
@@ -91,5 +66,11 @@ function findOddKeys(text: string, { member, where, maxEntries }: JsonPlace): Od
       }
     } else if (c === CODE.closeBrace || c === CODE.closeBracket) open.pop();
   }
-  return found;
+  if (hasPrototype) return new ArchiveError('ARCHIVE_UNSAFE', `${where} has a field named __proto__`, member);
+  if (repeated === null) return null;
+  return new ArchiveError(
+    'ARCHIVE_INCONSISTENT',
+    `${where} has the field ${quoted(repeated)} twice in one object`,
+    member,
+  );
 }

@@ -17,11 +17,14 @@ import { historyDigest } from './history-digest.ts';
 import { MemberWalk } from './member-walk.ts';
 import {
   type Decoded,
-  decodeEvent,
-  decodeExportRecord,
+  type DocumentMember,
   decodeManifest,
-  decodeResource,
-  decodeTags,
+  EVENTS,
+  EXPORT_RECORD,
+  type LinesMember,
+  MANIFEST,
+  RESOURCES,
+  TAGS,
 } from './metadata.ts';
 import type {
   ArchiveCounts,
@@ -121,43 +124,47 @@ export async function* readArchive(
   const walk = new MemberWalk(tar);
   try {
     const unknown = new UnknownFields();
-    const features = redacted ? [...SUPPORTED_FEATURES, REDACTED_FEATURE] : SUPPORTED_FEATURES;
+    const whole = async (name: string, limit = limits.maxMetadataBytes) => {
+      await walk.take(name, limit);
+      return await walk.readAll();
+    };
+    const document = async <T>(member: DocumentMember<T>) =>
+      unknown.note(member.name, member.decode(await whole(member.name), limits));
+    const lines = async <T>({ name, decode }: LinesMember<T>) => {
+      await walk.take(name, limits.maxMemberBytes);
+      return walk.lines(limits.maxRecordBytes, (line, number) => unknown.note(name, decode(line, number)));
+    };
 
-    await walk.take(MEMBER.manifest, limits.maxMetadataBytes);
-    const manifest = unknown.note(MEMBER.manifest, decodeManifest(await walk.readAll(), limits, features));
+    const features = redacted ? [...SUPPORTED_FEATURES, REDACTED_FEATURE] : SUPPORTED_FEATURES;
+    const manifest = unknown.note(
+      MANIFEST.name,
+      decodeManifest(await whole(MANIFEST.name), limits, features),
+    );
     container.checkWindow(manifest.zstdWindowLog);
     const consistency = new Consistency(manifest, limits);
     yield { kind: 'manifest', manifest };
 
-    await walk.take(MEMBER.tags, limits.maxMetadataBytes);
-    const tags = unknown.note(MEMBER.tags, decodeTags(await walk.readAll(), limits));
+    const { tags } = await document(TAGS);
     consistency.checkTags(tags);
     yield { kind: 'tags', tags };
 
-    await walk.take(MEMBER.events, limits.maxMemberBytes);
-    let lines = 0;
-    for await (const line of walk.lines(limits.maxRecordBytes)) {
-      const event = unknown.note(MEMBER.events, decodeEvent(line, ++lines));
+    for await (const event of await lines(EVENTS)) {
       consistency.checkEvent(event);
       yield { kind: 'event', event };
     }
     consistency.checkEventCount();
 
     // It may be absent only from an archive that says it has no spans.
-    const hasResources = manifest.counts.resources > 0 || (await walk.isNext(MEMBER.resources));
+    const hasResources = manifest.counts.resources > 0 || (await walk.isNext(RESOURCES.name));
     if (hasResources) {
-      await walk.take(MEMBER.resources, limits.maxMemberBytes);
-      lines = 0;
-      for await (const line of walk.lines(limits.maxRecordBytes)) {
-        const resource = unknown.note(MEMBER.resources, decodeResource(line, ++lines));
+      for await (const resource of await lines(RESOURCES)) {
         consistency.checkResource(resource);
         yield { kind: 'resource', resource };
       }
       consistency.checkResourceCount();
     }
 
-    await walk.take(MEMBER.exportRecord, limits.maxMetadataBytes);
-    const exportRecord = unknown.note(MEMBER.exportRecord, decodeExportRecord(await walk.readAll(), limits));
+    const exportRecord = await document(EXPORT_RECORD);
     yield { kind: 'export', exportRecord };
 
     const versions: (ArchivedVersion & VersionDigest)[] = [];
@@ -169,15 +176,12 @@ export async function* readArchive(
     }
 
     const members = [...walk.finished];
-    await walk.take(MEMBER.sums, limits.maxMetadataBytes);
-    const sums = await walk.readAll();
+    const sums = await whole(MEMBER.sums);
     checkSums(sums, members);
 
-    let attestation: Uint8Array | null = null;
-    if (await walk.isNext(MEMBER.attestation)) {
-      await walk.take(MEMBER.attestation, MAX_ATTESTATION_BYTES);
-      attestation = await walk.readAll();
-    }
+    const attestation = (await walk.isNext(MEMBER.attestation))
+      ? await whole(MEMBER.attestation, MAX_ATTESTATION_BYTES)
+      : null;
     await walk.expectEnd();
     const { state } = manifest;
     const { lineage, currentSerial } = state;

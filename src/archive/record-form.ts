@@ -10,6 +10,9 @@ export interface Form<T> {
   unknownFields(json: unknown): number;
 }
 
+/** What a form is of. */
+export type ValueOf<F> = F extends Form<infer T> ? T : never;
+
 /** The fields of a record by their names in JSON. */
 type Fields = Readonly<Record<string, z.ZodType | Form<unknown>>>;
 
@@ -17,12 +20,12 @@ type CamelCase<Name> = Name extends `${infer Head}_${infer Tail}`
   ? `${Head}${Capitalize<CamelCase<Tail>>}`
   : Name;
 
-type Value<Field> = Field extends Form<infer T> ? T : z.output<Field>;
-
 type JsonObject = Record<string, unknown>;
 
 /** A record in code: its fields by their names in camel case. */
-type Model<F extends Fields> = { [Name in keyof F as CamelCase<Name>]: Value<F[Name]> };
+type Model<F extends Fields> = {
+  [Name in keyof F as CamelCase<Name>]: F[Name] extends z.ZodType ? z.output<F[Name]> : ValueOf<F[Name]>;
+};
 
 /**
  * The form of a JSON object with these fields, in the order they are looked at: whatever is read, written and counted of it

@@ -7,6 +7,7 @@ import { encodeAttestation } from './attestation.ts';
 import { Consistency } from './consistency.ts';
 import { ArchiveError } from './errors.ts';
 import {
+  ARCHIVE_FORMAT,
   DEFAULT_ARCHIVE_LIMITS,
   MAX_ATTESTATION_BYTES,
   MAX_ZSTD_WINDOW_LOG,
@@ -14,18 +15,8 @@ import {
   versionMemberName,
 } from './format.ts';
 import { byTagName, HistoryDigest } from './history-digest.ts';
-import {
-  decodeExportRecord,
-  decodeManifest,
-  decodeTags,
-  encodeEvent,
-  encodeExportRecord,
-  encodeManifest,
-  encodeResource,
-  encodeTags,
-} from './metadata.ts';
+import { decodeManifest, EVENTS, EXPORT_RECORD, MANIFEST, RESOURCES, TAGS } from './metadata.ts';
 import type {
-  ArchiveCounts,
   ArchivedEvent,
   ArchivedResource,
   ArchivedState,
@@ -35,9 +26,8 @@ import type {
   ExportRecord,
   HistoryProgress,
   RawState,
-  VersionDigest,
 } from './model.ts';
-import { verifyArchive } from './reader.ts';
+import { type VerifiedArchive, verifyArchive } from './reader.ts';
 import { type ArchiveSigner, type SignatureTrust, TRUST_NOBODY } from './signing-keys.ts';
 import { type Spool, spoolLines } from './spool.ts';
 import { encodeSums } from './sums.ts';
@@ -67,17 +57,10 @@ export interface ArchiveContents {
 }
 
 /** What was written, as the reader found it. */
-export interface WrittenArchive {
-  /** SHA-256 of the file, lower-case hex. */
-  sha256: string;
-  sizeBytes: bigint;
-  historyDigest: string;
-  /** In ascending serial order. */
-  versionDigests: readonly VersionDigest[];
-  /** Sum of the raw states' lengths. */
-  rawBytes: bigint;
-  counts: ArchiveCounts;
-}
+export type WrittenArchive = Pick<
+  VerifiedArchive,
+  'sha256' | 'sizeBytes' | 'historyDigest' | 'versionDigests' | 'rawBytes' | 'counts'
+>;
 
 /**
  * Verifies an archive while it is being written, and says what it is, as {@link verifyArchive} does.
@@ -125,18 +108,23 @@ export async function writeArchive(
   // A process that was killed may have left some.
   await removeTemporaries();
   try {
-    const { events, resources } = contents;
-    const eventSpool = await spoolLines(encoded(abortable(events, signal), encodeEvent), spools.events);
-    const resourceSpool =
-      resources &&
-      (await spoolLines(encoded(abortable(resources, signal), encodeResource), spools.resources));
-    const tar = new TarComposer(contents, eventSpool, resourceSpool, { onProgress, signer });
-    const verified = await writeVerified(tar, partial, check, signal);
+    const lines = {
+      events: await spoolLines(encoded(abortable(contents.events, signal), EVENTS.encode), spools.events),
+      resources:
+        contents.resources &&
+        (await spoolLines(
+          encoded(abortable(contents.resources, signal), RESOURCES.encode),
+          spools.resources,
+        )),
+    };
+    const metadata = encodeMetadata(contents, lines);
+    const compose = (file: ZstdFile, ending: AbortSignal) =>
+      writeTar(file, contents, metadata, lines, { onProgress, signer }, ending);
+    const verified = await writeVerified(partial, metadata.windowLog, compose, check, signal);
     await rename(partial, path);
     // The renaming itself is to survive a power cut.
     await flush(dirname(path));
-    const { sha256, sizeBytes, historyDigest, versionDigests, rawBytes, counts } = verified;
-    return { sha256, sizeBytes, historyDigest, versionDigests, rawBytes, counts };
+    return verified;
   } finally {
     await removeTemporaries();
   }
@@ -149,18 +137,19 @@ export function trustOf(signer: ArchiveSigner | undefined): SignatureTrust {
 
 /** Writes the file and has it verified behind the writing: what fails first ends the other. */
 async function writeVerified(
-  tar: TarComposer,
   path: string,
+  windowLog: number,
+  compose: (file: ZstdFile, signal: AbortSignal) => Promise<void>,
   check: ArchiveCheck,
   signal: AbortSignal | undefined,
 ): Promise<WrittenArchive> {
   const refused = new AbortController();
   const ending = signal ? AbortSignal.any([signal, refused.signal]) : refused.signal;
-  const file = await ZstdFile.create(path, tar.windowLog);
+  const file = await ZstdFile.create(path, windowLog);
   try {
     const checking = check(path, file.growth);
     checking.catch((error) => refused.abort(error));
-    await tar.writeTo(file, ending);
+    await compose(file, ending);
     const written = await file.end();
     const verified = await unlessAborted(checking, ending);
     if (verified.sha256 !== written.sha256) {
@@ -182,35 +171,23 @@ async function* encoded<T>(
 
 type Content = AsyncIterable<Uint8Array> | Iterable<Uint8Array>;
 
-/** Puts the members into a tar, in their order, each digested for SHA256SUMS on the way. */
-class TarComposer {
-  /** Base-2 logarithm of the window that the tar is to be compressed with: its manifest tells it. */
-  readonly windowLog: number;
-  readonly #contents: ArchiveContents;
-  readonly #events: Spool;
-  readonly #resources: Spool | null;
-  readonly #options: Pick<WriteOptions, 'onProgress' | 'signer'>;
-  readonly #manifest: Uint8Array;
-  readonly #sortedTags: readonly ArchivedTag[];
-  readonly #tags: Uint8Array;
-  readonly #exportRecord: Uint8Array;
-  readonly #sums: { name: string; sha256: string }[] = [];
+/** The members of which there is a line for each row. */
+interface Lines {
+  readonly events: Spool;
+  readonly resources: Spool | null;
+}
 
-  /** Has the metadata read back at once, so that contents no reader accepts cost no pass over the raw states. */
-  constructor(
-    contents: ArchiveContents,
-    events: Spool,
-    resources: Spool | null,
-    options: Pick<WriteOptions, 'onProgress' | 'signer'>,
-  ) {
-    this.#contents = contents;
-    this.#events = events;
-    this.#resources = resources;
-    this.#options = options;
-    const { state, versions, tags, exportRecord, rawStateText, longestRawState } = contents;
-    const { requiredFeatures = [] } = contents;
-    this.windowLog = fittingWindowLog(versions.length, longestRawState);
-    this.#manifest = encodeManifest({
+/**
+ * The bytes of the members that are small, and the base-2 logarithm of the window that the tar is to be compressed with. They are
+ * read back at once, so that contents no reader accepts cost no pass over the raw states.
+ */
+function encodeMetadata(contents: ArchiveContents, { events, resources }: Lines) {
+  const { state, versions, exportRecord, rawStateText, longestRawState, requiredFeatures = [] } = contents;
+  const windowLog = fittingWindowLog(versions.length, longestRawState);
+  const tags = [...contents.tags].sort(byTagName);
+  const bytes = {
+    manifest: MANIFEST.encode({
+      archiveFormat: ARCHIVE_FORMAT,
       state,
       counts: {
         versions: versions.length,
@@ -219,101 +196,107 @@ class TarComposer {
         resources: resources?.lines ?? 0,
       },
       versions,
-      requiredFeatures,
+      requiredFeatures: [...requiredFeatures],
       rawStateText,
-      zstdWindowLog: this.windowLog,
-    });
-    this.#sortedTags = [...tags].sort(byTagName);
-    this.#tags = encodeTags(this.#sortedTags);
-    this.#exportRecord = encodeExportRecord(exportRecord);
-    const limits = DEFAULT_ARCHIVE_LIMITS;
-    const manifest = decodeManifest(this.#manifest, limits, requiredFeatures).value;
-    new Consistency(manifest, limits).checkTags(decodeTags(this.#tags, limits).value);
-    decodeExportRecord(this.#exportRecord, limits);
-  }
+      zstdWindowLog: windowLog,
+    }),
+    tags: TAGS.encode({ tags }),
+    exportRecord: EXPORT_RECORD.encode(exportRecord),
+  };
+  const limits = DEFAULT_ARCHIVE_LIMITS;
+  const manifest = decodeManifest(bytes.manifest, limits, requiredFeatures).value;
+  new Consistency(manifest, limits).checkTags(TAGS.decode(bytes.tags, limits).value.tags);
+  EXPORT_RECORD.decode(bytes.exportRecord, limits);
+  return { bytes, tags, windowLog };
+}
 
-  /** @param signal Ends the writing with its reason, even while a source keeps it waiting. */
-  async writeTo(file: ZstdFile, signal: AbortSignal): Promise<void> {
-    const { maxMetadataBytes, maxMemberBytes, maxVersionBytes } = DEFAULT_ARCHIVE_LIMITS;
-    const member = (name: string, size: number, limit: number, content: Content) =>
-      unlessAborted(this.#member(file, name, size, limit, content, signal), signal);
-    const metadata = (name: string, content: Uint8Array) =>
-      member(name, content.length, maxMetadataBytes, [content]);
-    await metadata(MEMBER.manifest, this.#manifest);
-    await metadata(MEMBER.tags, this.#tags);
-    await member(MEMBER.events, this.#events.byteLength, maxMemberBytes, this.#events.read());
-    if (this.#resources !== null) {
-      await member(MEMBER.resources, this.#resources.byteLength, maxMemberBytes, this.#resources.read());
-    }
-    await metadata(MEMBER.exportRecord, this.#exportRecord);
-    const { state, exportRecord } = this.#contents;
-    const history = new HistoryDigest(state.lineage, state.currentSerial);
-    const expected = this.#contents.versions.values();
-    const progress = { versions: 0, bytes: 0n };
-    for await (const { serial, byteLength, content } of abortable(this.#contents.rawStates, signal)) {
-      const version = expected.next().value;
-      if (version?.serial !== serial) {
-        throw mismatch(
-          serial,
-          `came where ${version ? `serial ${version.serial}` : 'no raw state'} was expected`,
-        );
-      }
-      const sha256 = await member(versionMemberName(serial), byteLength, maxVersionBytes, content);
-      history.addVersion({ ...version, sha256 });
-      progress.versions += 1;
-      progress.bytes += BigInt(byteLength);
-      this.#options.onProgress?.({ ...progress });
-    }
-    const missing = expected.next().value;
-    if (missing) throw mismatch(missing.serial, 'is missing');
-    const sums = encodeSums(this.#sums);
-    await metadata(MEMBER.sums, sums);
-    const { signer } = this.#options;
-    if (signer !== undefined) {
-      for (const tag of this.#sortedTags) history.addTag(tag);
-      const attested = { sums, historyDigest: history.end(), state, exportRecord };
-      const attestation = encodeAttestation(attested, signer);
-      await member(MEMBER.attestation, attestation.length, MAX_ATTESTATION_BYTES, [attestation]);
-    }
-    await file.write(TAR_END);
-  }
-
-  async #member(
-    file: ZstdFile,
-    name: string,
-    size: number,
-    limit: number,
-    content: Content,
-    signal: AbortSignal,
-  ): Promise<string> {
-    if (size > limit) {
-      throw new ArchiveError('ARCHIVE_TOO_LARGE', `${name} has ${size} bytes; the limit is ${limit}`, name);
-    }
-    await file.write(tarHeader(name, size));
-    const hash = createHash('sha256');
-    let length = 0;
-    for await (const chunk of content) {
-      // Nobody may be waiting for this any more.
-      signal.throwIfAborted();
-      length += chunk.length;
-      if (length > size) break;
-      hash.update(chunk);
-      const full = file.write(chunk);
-      if (full !== undefined) await full;
-    }
-    if (length !== size) {
-      const found = length > size ? 'more' : String(length);
-      throw new ArchiveError(
-        'ARCHIVE_INCONSISTENT',
-        `${name} was announced with ${size} bytes and has ${found}`,
-        name,
-      );
-    }
-    await file.write(tarPadding(size));
-    const sha256 = hash.digest('hex');
-    this.#sums.push({ name, sha256 });
+/**
+ * Puts the members into a tar, in their order, each digested for SHA256SUMS on the way.
+ *
+ * @param signal Ends the writing with its reason, even while a source keeps it waiting.
+ */
+async function writeTar(
+  file: ZstdFile,
+  { state, exportRecord, versions, rawStates }: ArchiveContents,
+  { bytes, tags }: ReturnType<typeof encodeMetadata>,
+  { events, resources }: Lines,
+  { onProgress, signer }: Pick<WriteOptions, 'onProgress' | 'signer'>,
+  signal: AbortSignal,
+): Promise<void> {
+  const { maxMetadataBytes, maxMemberBytes, maxVersionBytes } = DEFAULT_ARCHIVE_LIMITS;
+  const written: { name: string; sha256: string }[] = [];
+  const member = async (name: string, size: number, limit: number, content: Content): Promise<string> => {
+    const sha256 = await unlessAborted(writeMember(file, name, size, limit, content, signal), signal);
+    written.push({ name, sha256 });
     return sha256;
+  };
+  const whole = (name: string, content: Uint8Array, limit = maxMetadataBytes) =>
+    member(name, content.length, limit, [content]);
+  await whole(MEMBER.manifest, bytes.manifest);
+  await whole(MEMBER.tags, bytes.tags);
+  await member(MEMBER.events, events.byteLength, maxMemberBytes, events.read());
+  if (resources !== null) {
+    await member(MEMBER.resources, resources.byteLength, maxMemberBytes, resources.read());
   }
+  await whole(MEMBER.exportRecord, bytes.exportRecord);
+  const history = new HistoryDigest(state.lineage, state.currentSerial);
+  const expected = versions.values();
+  const progress = { versions: 0, bytes: 0n };
+  for await (const { serial, byteLength, content } of abortable(rawStates, signal)) {
+    const version = expected.next().value;
+    if (version?.serial !== serial) {
+      const other = version ? `serial ${version.serial}` : 'no raw state';
+      throw mismatch(serial, `came where ${other} was expected`);
+    }
+    const sha256 = await member(versionMemberName(serial), byteLength, maxVersionBytes, content);
+    history.addVersion({ ...version, sha256 });
+    progress.versions += 1;
+    progress.bytes += BigInt(byteLength);
+    onProgress?.({ ...progress });
+  }
+  const missing = expected.next().value;
+  if (missing) throw mismatch(missing.serial, 'is missing');
+  const sums = encodeSums(written);
+  await whole(MEMBER.sums, sums);
+  if (signer !== undefined) {
+    for (const tag of tags) history.addTag(tag);
+    const attested = { sums, historyDigest: history.end(), state, exportRecord };
+    await whole(MEMBER.attestation, encodeAttestation(attested, signer), MAX_ATTESTATION_BYTES);
+  }
+  await file.write(TAR_END);
+}
+
+/** @returns the SHA-256 of the content, lower-case hex. */
+async function writeMember(
+  file: ZstdFile,
+  name: string,
+  size: number,
+  limit: number,
+  content: Content,
+  signal: AbortSignal,
+): Promise<string> {
+  if (size > limit) {
+    throw new ArchiveError('ARCHIVE_TOO_LARGE', `${name} has ${size} bytes; the limit is ${limit}`, name);
+  }
+  await file.write(tarHeader(name, size));
+  const hash = createHash('sha256');
+  let length = 0;
+  for await (const chunk of content) {
+    // Nobody may be waiting for this any more.
+    signal.throwIfAborted();
+    length += chunk.length;
+    if (length > size) break;
+    hash.update(chunk);
+    const full = file.write(chunk);
+    if (full !== undefined) await full;
+  }
+  if (length !== size) {
+    const found = length > size ? 'more' : String(length);
+    const message = `${name} was announced with ${size} bytes and has ${found}`;
+    throw new ArchiveError('ARCHIVE_INCONSISTENT', message, name);
+  }
+  await file.write(tarPadding(size));
+  return hash.digest('hex');
 }
 
 /** Versions that a window reaches over: twice as many make a file that is as large, half as many one that can be larger. */
