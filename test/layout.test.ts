@@ -49,7 +49,7 @@ test('an import that runs upwards, or aside, is an error of `npm run check`', as
   const upwards = {
     'src/base/x.ts': '../archive/format.ts',
     'src/archive/x.ts': '../terraform/document.ts',
-    'src/database/migrations/x.ts': '../../history/states.ts',
+    'src/database/x.ts': '../history/states.ts',
     'src/inspection/x.ts': '../database/connection.ts',
     'src/store/x.ts': '../archive/format.ts',
     'src/observability/x.ts': '../operations/services.ts',

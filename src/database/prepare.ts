@@ -5,7 +5,7 @@ import { inTransaction, type KilolockDatabase } from './connection.ts';
 import { DatabaseUnusableError } from './errors.ts';
 import { type RequiredColumn, requiredColumns } from './kilolock-schema.ts';
 import { MIGRATION_LOCK } from './migration-lock.ts';
-import { migrations } from './migrations/index.ts';
+import { migrations } from './migrations.ts';
 import { hasTable, mayChangeSchema } from './own-schemas.ts';
 import { hasQueue, prepareQueue } from './queue-schema.ts';
 import type { Database } from './types.ts';

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { connectDatabase, type KilolockDatabase } from '../../src/database/connection.ts';
-import { migrations } from '../../src/database/migrations/index.ts';
+import { migrations } from '../../src/database/migrations.ts';
 import {
   isPrepared,
   NotKilolockDatabaseError,
