@@ -1,9 +1,7 @@
-import { sql } from 'kysely';
+import { type Kysely, sql } from 'kysely';
 import { PgBoss, type QueueOptions } from 'pg-boss';
-import { inTransaction, type KilolockDatabase, runForLibrary } from './connection.ts';
-import { DatabaseUnusableError } from './errors.ts';
-import { MIGRATION_LOCK } from './migration-lock.ts';
-import { hasTable, mayChangeSchema } from './own-schemas.ts';
+import { type KilolockDatabase, runForLibrary } from './connection.ts';
+import type { Database } from './types.ts';
 
 /** The schema of pg-boss's tables in the control database, beside our own `state_archive`. */
 export const QUEUE_SCHEMA = 'state_archive_queue';
@@ -53,27 +51,8 @@ export function openBoss(database: KilolockDatabase): PgBoss {
   return boss;
 }
 
-/**
- * Makes, or brings up to date, the queue in the control database. Safely run by many replicas at once, and again on a
- * database that has it, a later release's included: nothing is written there then.
- *
- * @throws DatabaseUnusableError when the schema has to be changed by somebody who may not.
- */
-export async function prepareQueue(database: KilolockDatabase): Promise<void> {
-  if (await hasQueue(database, 'read')) return;
-  if (!(await mayChangeSchema(database.for('read'), QUEUE_SCHEMA))) {
-    throw new DatabaseUnusableError(
-      `The schema ${QUEUE_SCHEMA} is not up to date, and this role may not change it. Run "npm run migrate" as its owner first.`,
-    );
-  }
-  // pg-boss has a lock of its own, and two that make the schema at once still meet.
-  await inTransaction(database, 'migration', async ({ db }) => {
-    await sql`select pg_advisory_xact_lock(${MIGRATION_LOCK}::bigint)`.execute(db);
-    if (!(await hasQueue(database, 'read'))) await makeQueue(database);
-  });
-}
-
-async function makeQueue(database: KilolockDatabase): Promise<void> {
+/** Makes the queue in the control database, or brings it up to date. */
+export async function makeQueue(database: KilolockDatabase): Promise<void> {
   const boss = openBoss(database);
   await boss.start();
   try {
@@ -85,25 +64,22 @@ async function makeQueue(database: KilolockDatabase): Promise<void> {
   }
 }
 
-/**
- * Whether the queue is there, as this release needs it or later.
- *
- * @throws DatabaseUnavailableError when the database cannot be reached.
- */
-export async function hasQueue(database: KilolockDatabase, purpose: 'read' | 'probe'): Promise<boolean> {
-  const version = await versionOf(database, purpose);
-  if (version === null || version < QUEUE_SCHEMA_VERSION) return false;
+/** Whether the queue is there, as this release needs it or later. */
+export async function hasQueue(db: Kysely<Database>): Promise<boolean> {
+  const table = `${QUEUE_SCHEMA}.queue`;
+  if (!(await hasTable(db, table))) return false;
   const { rows } = await sql`
-    select from ${sql.table(`${QUEUE_SCHEMA}.queue`)} where name = ${OPERATION_QUEUE}
-  `.execute(database.for(purpose));
+    select from ${sql.table(table)} where name = ${OPERATION_QUEUE}
+      and (select version from ${sql.table(`${QUEUE_SCHEMA}.version`)}) >= ${QUEUE_SCHEMA_VERSION}`.execute(
+    db,
+  );
   return rows.length > 0;
 }
 
-/** Null when there is none, or half of one. */
-async function versionOf(database: KilolockDatabase, purpose: 'read' | 'probe'): Promise<number | null> {
-  const db = database.for(purpose);
-  if (!(await hasTable(db, QUEUE_SCHEMA, 'version'))) return null;
-  const { rows } = await sql<{ version: number }>`
-    select version from ${sql.table(`${QUEUE_SCHEMA}.version`)}`.execute(db);
-  return rows[0]?.version ?? null;
+/** Whether there is a table of that name, with its schema's: to read one that is not there would be an error in the server's log. */
+export async function hasTable(db: Kysely<Database>, name: string): Promise<boolean> {
+  const { rows } = await sql<{ exists: boolean }>`select to_regclass(${name}) is not null as exists`.execute(
+    db,
+  );
+  return rows[0]?.exists ?? false;
 }

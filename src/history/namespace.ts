@@ -1,6 +1,5 @@
 import { type Expression, type InferResult, type Kysely, type RawBuilder, sql } from 'kysely';
 import { CallerError } from '../base/caller-error.ts';
-import { SELF_HOSTED_TENANT_ID } from '../database/kilolock-schema.ts';
 import type { Database } from '../database/types.ts';
 
 /**
@@ -32,6 +31,8 @@ export interface StateNamespace {
 /** A workspace and an environment by their public ids; null stands for the self-hosted tenant. */
 export type NamespaceSelector = { readonly workspace: string; readonly environment: string } | null;
 
+/** The self-hosted tenant: the default of every `tenant_id` (data model 0.4). */
+export const SELF_HOSTED_TENANT_ID = '00000000-0000-0000-0000-000000000000';
 const SELF_HOSTED_ENVIRONMENT = 'env_000000000000';
 
 /** A label is stored more than once in an environment's own database, and nobody can tell which is meant. */

@@ -89,8 +89,8 @@ describe('a database that is not a migrated Kilolock', () => {
       const error = await refusal(prepare);
       expect(error).toBeInstanceOf(NotKilolockDatabaseError);
       expect(error).toHaveProperty('missing', [
-        { table: 'environments', column: 'state_lock_default_mode' },
-        { table: 'resources', column: 'schema_version' },
+        'environments.state_lock_default_mode',
+        'resources.schema_version',
       ]);
       expect(error).toHaveProperty('message', expect.stringContaining('resources.schema_version'));
     }

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { SELF_HOSTED_TENANT_ID } from '../../src/database/kilolock-schema.ts';
+import { SELF_HOSTED_TENANT_ID } from '../../src/history/namespace.ts';
 import { DatabaseStorage } from '../../src/restore/database-storage.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { jsonbTexts } from '../support/jsonb-texts.ts';

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { inTransaction, type KilolockDatabase } from '../../src/database/connection.ts';
-import { SELF_HOSTED_TENANT_ID } from '../../src/database/kilolock-schema.ts';
+import { SELF_HOSTED_TENANT_ID } from '../../src/history/namespace.ts';
 
 /** A version of a {@link CaseHistory}. Serials are decimal strings, times PostgreSQL's or RFC 3339 text. */
 export interface CaseVersion {
