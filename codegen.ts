@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { codegen } from '@graphql-codegen/core';
 import * as typescript from '@graphql-codegen/typescript';
 import * as typescriptResolvers from '@graphql-codegen/typescript-resolvers';
-import { buildASTSchema, lexicographicSortSchema, parse as parseGraphql } from 'graphql';
+import { buildASTSchema, lexicographicSortSchema, parse as parseGraphql, visit } from 'graphql';
 import { parse as parseYaml } from 'yaml';
 
 /**
@@ -34,7 +34,11 @@ const read = (path: string) => readFileSync(new URL(path, import.meta.url), 'utf
 /** @returns the files of `codegen.yml`, as they should be. */
 export function generateFiles(): Promise<readonly GeneratedFile[]> {
   const { schema, generates }: Configuration = parseYaml(read('codegen.yml'));
-  const document = parseGraphql(read(schema));
+  // Not `disableDescriptions`, with which the generator looks for the definitions of federation's directives. The descriptions are
+  // read in the schema, which has them all.
+  const document = visit(parseGraphql(read(schema)), {
+    enter: (node) => ('description' in node ? { ...node, description: undefined } : undefined),
+  });
   const schemaAst = lexicographicSortSchema(buildASTSchema(document, { assumeValidSDL: true }));
   return Promise.all(
     Object.entries(generates).map(async ([filename, { plugins, config }]) => {
