@@ -2,61 +2,69 @@ import { type ASTNode, GraphQLError } from 'graphql';
 import type { PageInfo } from './schema-types.ts';
 
 /** A page of a list, by the GraphQL Cursor Connections Specification. */
-export interface Connection<Node> {
+interface Connection<Node> {
   readonly edges: { readonly cursor: string; readonly node: Node }[];
   readonly nodes: Node[];
   readonly pageInfo: PageInfo;
 }
 
 /** What a connection field is asked with. */
-export interface PageArguments {
+interface PageArguments {
   readonly first: number;
   readonly after?: string | null | undefined;
 }
 
-/**
- * The number of items to read for a page: one more than asked for, which tells whether another page follows.
- *
- * @throws GraphQLError BAD_USER_INPUT when `first` is not 1 to `maximum`.
- */
-export function pageLimit({ first }: PageArguments, maximum: number): number {
-  if (first < 1 || first > maximum) {
-    throw badUserInput(`first is 1 to ${maximum}.`);
-  }
-  return first + 1;
+/** Where a page begins, and how many items are to be read for it. */
+export interface Position<Key> {
+  /** The page begins behind the item with this key; null: with the first there is. */
+  readonly after: Key | null;
+  readonly limit: number;
 }
 
-/** The page made of `rows`, which were read with {@link pageLimit}; `keyOf` gives the place of a row in the list. */
-export function connectionOf<Node>(
-  rows: readonly Node[],
-  page: PageArguments,
-  keyOf: (node: Node) => string,
-): Connection<Node> {
-  const nodes = rows.slice(0, page.first);
-  const edges = nodes.map((node) => ({ cursor: Buffer.from(keyOf(node)).toString('base64url'), node }));
+/** A list that is given out in pages. */
+export interface PagedList<Node, Key> {
+  /** The most items of a page. */
+  readonly maximum: number;
+  /** The place of an item in the list, as text. */
+  keyOf(node: Node): string;
+  /** The place that a text of `keyOf` stands for; null when the text is none. */
+  readKey(text: string): Key | null;
+}
+
+/**
+ * A page of a list.
+ *
+ * @param read reads the items from a position on, one more than asked for, which tells whether another page follows.
+ * @throws GraphQLError BAD_USER_INPUT when `first` is not 1 to the list's maximum, or `after` is none of its cursors.
+ */
+export async function pageOf<Node, Key>(
+  list: PagedList<Node, Key>,
+  { first, after }: PageArguments,
+  read: (position: Position<Key>) => Promise<readonly Node[]>,
+): Promise<Connection<Node>> {
+  if (first < 1 || first > list.maximum) throw badUserInput(`first is 1 to ${list.maximum}.`);
+  const isFirstPage = after === null || after === undefined;
+  const rows = await read({ after: isFirstPage ? null : keyOfCursor(list, after), limit: first + 1 });
+  const edges = rows.slice(0, first).map((node) => ({
+    cursor: Buffer.from(list.keyOf(node)).toString('base64url'),
+    node,
+  }));
   return {
     edges,
-    nodes,
+    nodes: edges.map(({ node }) => node),
     pageInfo: {
-      hasNextPage: rows.length > nodes.length,
-      hasPreviousPage: typeof page.after === 'string',
+      hasNextPage: rows.length > first,
+      hasPreviousPage: !isFirstPage,
       startCursor: edges.at(0)?.cursor ?? null,
       endCursor: edges.at(-1)?.cursor ?? null,
     },
   };
 }
 
-/**
- * The key in a cursor, or null without one.
- *
- * @param read makes a key of a text; null when the text is no key of this list.
- * @throws GraphQLError BAD_USER_INPUT when the cursor is none of this list's.
- */
-export function keyOfCursor<Key>({ after }: PageArguments, read: (text: string) => Key | null): Key | null {
-  if (after === null || after === undefined) return null;
-  const text = Buffer.from(after, 'base64url').toString();
+function keyOfCursor<Key>({ readKey }: PagedList<never, Key>, cursor: string): Key {
+  const text = Buffer.from(cursor, 'base64url').toString();
   // Decoding passes over what it does not know; only what encodes to the same text again was made here.
-  const key = Buffer.from(text).toString('base64url') === after ? read(text) : null;
+  const key = Buffer.from(text).toString('base64url') === cursor ? readKey(text) : null;
   if (key === null) throw badUserInput('after is not a cursor of this list.');
   return key;
 }

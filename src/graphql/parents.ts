@@ -1,13 +1,10 @@
 import type { StateRecord } from '../history/states.ts';
 import type { TagRecord, VersionRecord } from '../history/versions.ts';
 import type { ArchiveRecord, OperationRecord } from '../operations/operation-records.ts';
-import type { Reader } from './reader.ts';
+import type { Reader } from './context.ts';
 
-/** A record, and the reader of the environment it was read in: what its fields are read with. */
-export interface Read<Record> {
-  readonly record: Record;
-  readonly reader: Reader;
-}
+/** A record, with the reader of the environment it was read in: fields that are not members of it are read with that. */
+export type Read<Record> = Record & { readonly reader: Reader };
 
 /** What resolvers of `State` are given: the id another subgraph knows the state by. */
 export interface StateParent {
@@ -26,14 +23,13 @@ export type TagParent = TagRecord;
 /** What resolvers of `StateArchiveOperation` are given. */
 export type OperationParent = Read<OperationRecord>;
 
-/** What resolvers of `StateArchiveFile` are given. */
-export interface FileParent extends Read<OperationRecord> {
-  readonly archive: ArchiveRecord;
-}
+/** What resolvers of `StateArchiveFile` are given: the archive, how long it is kept, and the operation it belongs to. */
+export type FileParent = ArchiveRecord &
+  OperationRecord['retention'] & { readonly operation: OperationParent };
 
 /** Gives each record its reader. */
 export function readBy(reader: Reader) {
-  return <Record>(record: Record): Read<Record> => ({ record, reader });
+  return <Record>(record: Record): Read<Record> => ({ ...record, reader });
 }
 
 /** The record that a reader finds, with the reader; null when there is no such record, or no reader. */
@@ -46,5 +42,5 @@ export async function readOne<Record>(
 
 /** A record with its reader, when there is one. */
 export function readOrNull<Record>(reader: Reader, record: Record | null): Read<Record> | null {
-  return record === null ? null : { record, reader };
+  return record && { ...record, reader };
 }

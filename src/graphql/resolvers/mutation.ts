@@ -26,10 +26,9 @@ import {
   type UserErrorCode,
 } from '../../operations/user-error.ts';
 import type { ConflictPolicy } from '../../restore/placement.ts';
-import type { GraphqlContext } from '../context.ts';
+import type { GraphqlContext, Reader } from '../context.ts';
 import { forgetReads } from '../loaders.ts';
 import { type OperationParent, readOne, readOrNull } from '../parents.ts';
-import type { Reader } from '../reader.ts';
 import type {
   CancelStateArchiveOperationInput,
   ImportStateArchiveInput,

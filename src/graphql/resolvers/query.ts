@@ -4,12 +4,19 @@ import { isStorableText } from '../../base/text.ts';
 import { utcTimeOf } from '../../base/time.ts';
 import { listStates } from '../../history/states.ts';
 import { searchOperations } from '../../operations/operation-records.ts';
-import { connectionOf, keyOfCursor, pageLimit } from '../connection.ts';
-import { positionOf, readPosition } from '../operation-position.ts';
-import { readBy, readOne } from '../parents.ts';
-import { requirePermission } from '../reader.ts';
+import { type PagedList, pageOf } from '../connection.ts';
+import { requirePermission } from '../context.ts';
+import { readBy, readOne, type StateArchiveParent } from '../parents.ts';
 import type { QueryResolvers } from '../schema-types.ts';
 import { isFieldSelected } from '../selection.ts';
+import { OPERATIONS } from './state-archive-operation.ts';
+
+/** The states of an environment, by their labels. */
+const STATES: PagedList<StateArchiveParent, string> = {
+  maximum: 100,
+  keyOf: ({ label }) => label,
+  readKey: (text) => (text !== '' && isStorableText(text) ? text : null),
+};
 
 export const Query: QueryResolvers = {
   async stateArchive(_root, { name, scope }, { reader: open }, info) {
@@ -17,38 +24,35 @@ export const Query: QueryResolvers = {
     return readOne(await open(scope, wanted), ({ stateByLabel }) => stateByLabel.load(name));
   },
 
-  async stateArchives(_root, { scope, filter, ...page }, { reader: open }) {
-    const limit = pageLimit(page, 100);
-    const after = keyOfCursor(page, readLabel);
-    const reader = await open(scope);
-    if (reader === null) return connectionOf([], page, String);
-    requirePermission(reader, 'state.read');
-    const { caller } = reader;
-    const labelPrefix = filter?.namePrefix ?? '';
-    const states = await listStates(caller.database.for('read'), caller, { labelPrefix, after, limit });
-    return connectionOf(states.map(readBy(reader)), page, ({ record }) => record.label);
-  },
+  stateArchives: (_root, { scope, filter, ...page }, { reader: open }) =>
+    pageOf(STATES, page, async (position) => {
+      const reader = await open(scope);
+      if (reader === null) return [];
+      requirePermission(reader, 'state.read');
+      const { caller } = reader;
+      const wanted = { labelPrefix: filter?.namePrefix ?? '', ...position };
+      return (await listStates(caller.database.for('read'), caller, wanted)).map(readBy(reader));
+    }),
 
   async stateArchiveOperation(_root, { id, scope }, { reader: open }) {
     return readOne(await open(scope), ({ operationById }) => operationById.load(id));
   },
 
-  async stateArchiveOperations(_root, { scope, filter, ...page }, { reader: open }) {
-    const limit = pageLimit(page, 100);
-    const after = keyOfCursor(page, readPosition);
-    const reader = await open(scope);
-    if (reader === null) return connectionOf([], page, String);
-    const { caller } = reader;
-    const wanted = {
-      kind: filter?.kind ?? null,
-      statuses: filter?.status ?? null,
-      labelPrefix: filter?.namePrefix ?? '',
-      actor: filter?.actor ?? null,
-      since: filter?.since ?? null,
-    };
-    const operations = await searchOperations(caller.database.for('read'), caller, wanted, { after, limit });
-    return connectionOf(operations.map(readBy(reader)), page, positionOf);
-  },
+  stateArchiveOperations: (_root, { scope, filter, ...page }, { reader: open }) =>
+    pageOf(OPERATIONS, page, async (position) => {
+      const reader = await open(scope);
+      if (reader === null) return [];
+      const { caller } = reader;
+      const wanted = {
+        kind: filter?.kind ?? null,
+        statuses: filter?.status ?? null,
+        labelPrefix: filter?.namePrefix ?? '',
+        actor: filter?.actor ?? null,
+        since: filter?.since ?? null,
+      };
+      const found = await searchOperations(caller.database.for('read'), caller, wanted, position);
+      return found.map(readBy(reader));
+    }),
 
   stateArchiveCaller(_root, _arguments, { principal }) {
     const { subject, actor, scopes, statePatterns, expiresAt, ...own } = present(
@@ -68,8 +72,3 @@ export const Query: QueryResolvers = {
     };
   },
 };
-
-/** The key of a state's place in the list is its label. */
-function readLabel(text: string): string | null {
-  return text !== '' && isStorableText(text) ? text : null;
-}

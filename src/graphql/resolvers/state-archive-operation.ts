@@ -1,14 +1,37 @@
 import { parseInt64 } from '../../base/int64.ts';
+import { isUtcTime } from '../../base/time.ts';
+import { isUuid } from '../../base/uuid.ts';
 import { downloadUrl } from '../../operations/downloads.ts';
-import { listVersionMapping } from '../../operations/operation-records.ts';
-import { connectionOf, keyOfCursor, pageLimit } from '../connection.ts';
-import { readOne } from '../parents.ts';
-import { requirePermission } from '../reader.ts';
+import {
+  listVersionMapping,
+  type OperationPosition,
+  type VersionMapping,
+} from '../../operations/operation-records.ts';
+import { type PagedList, pageOf } from '../connection.ts';
+import { requirePermission } from '../context.ts';
+import { type OperationParent, readOne } from '../parents.ts';
 import type {
   StateArchiveFileResolvers,
   StateArchiveImportReportResolvers,
   StateArchiveOperationResolvers,
 } from '../schema-types.ts';
+
+/** The operations of an environment or of a state, newest first. */
+export const OPERATIONS: PagedList<OperationParent, OperationPosition> = {
+  maximum: 100,
+  keyOf: ({ createdAt, id }) => `${createdAt} ${id}`,
+  readKey(text) {
+    const [createdAt = '', id = '', ...more] = text.split(' ');
+    return isUtcTime(createdAt) && isUuid(id) && more.length === 0 ? { createdAt, id } : null;
+  },
+};
+
+/** The versions of an import, lowest serial first. */
+const VERSION_MAPPING: PagedList<VersionMapping, bigint> = {
+  maximum: 1000,
+  keyOf: ({ serial }) => String(serial),
+  readKey: parseInt64,
+};
 
 export const StateArchiveOperation: StateArchiveOperationResolvers = {
   async __resolveReference({ id }, { reader: open }) {
@@ -17,50 +40,34 @@ export const StateArchiveOperation: StateArchiveOperationResolvers = {
       : null;
   },
 
-  id: ({ record }) => record.id,
-  kind: ({ record }) => record.kind,
-  name: ({ record }) => record.label,
-  status: ({ record }) => record.status,
-  progress: ({ record: { progress } }) => ({
+  name: ({ label }) => label,
+  progress: ({ progress }) => ({
     ...progress,
     versionsDone: Number(progress.versionsDone),
     versionsTotal: progress.versionsTotal === null ? null : Number(progress.versionsTotal),
   }),
-  actor: ({ record }) => record.actor,
-  createdAt: ({ record }) => record.createdAt,
-  startedAt: ({ record }) => record.startedAt,
-  finishedAt: ({ record }) => record.finishedAt,
-  expiresAt: ({ record }) => record.expiresAt,
-  report: ({ record }) => record.report,
-  error: ({ record }) => record.error,
-  stateArchive: ({ record: { stateId }, reader }) =>
+  stateArchive: ({ stateId, reader }) =>
     stateId === null ? null : readOne(reader, ({ stateById }) => stateById.load(stateId)),
-  replaced: ({ record: { replacedOperationId: id }, reader }) =>
+  replaced: ({ replacedOperationId: id, reader }) =>
     id === null ? null : readOne(reader, ({ operationById }) => operationById.load(id)),
-  archive: ({ record, reader }) =>
-    record.archive === null ? null : { record, reader, archive: record.archive },
+  archive: (operation) => operation.archive && { ...operation.archive, ...operation.retention, operation },
 
-  async versionMapping({ record, reader }, page) {
-    const limit = pageLimit(page, 1000);
-    const after = keyOfCursor(page, parseInt64);
-    requirePermission(reader, 'state.import');
+  async versionMapping({ id, kind, stateId, reader }, page) {
     // An import has a state once it has succeeded, and a dry run never.
-    if (record.kind !== 'IMPORT' || record.stateId === null) return null;
-    const mapping = await listVersionMapping(reader.caller.database.for('read'), record.id, { after, limit });
-    return connectionOf(mapping, page, ({ serial }) => String(serial));
+    const isThere = kind === 'IMPORT' && stateId !== null;
+    const mapping = await pageOf(VERSION_MAPPING, page, async (position) => {
+      requirePermission(reader, 'state.import');
+      return isThere ? listVersionMapping(reader.caller.database.for('read'), id, position) : [];
+    });
+    return isThere ? mapping : null;
   },
 };
 
 export const StateArchiveFile: StateArchiveFileResolvers = {
-  sha256: ({ archive }) => archive.sha256,
-  sizeBytes: ({ archive }) => archive.sizeBytes,
-  historyDigest: ({ archive }) => archive.historyDigest,
-  fileName: ({ archive }) => archive.fileName,
-  retainUntil: ({ record }) => record.retention.retainUntil,
-  legalHold: ({ record }) => record.retention.legalHold,
-  downloadUrl({ record, reader }, _arguments, { publicUrl, services }) {
+  downloadUrl({ operation }, _arguments, { publicUrl, services }) {
+    const { reader } = operation;
     requirePermission(reader, 'state.export');
-    return downloadUrl(services, record, reader.caller, publicUrl);
+    return downloadUrl(services, operation, reader.caller, publicUrl);
   },
 };
 

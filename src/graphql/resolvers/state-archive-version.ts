@@ -1,34 +1,27 @@
+import { requirePermission } from '../context.ts';
 import type { VersionParent } from '../parents.ts';
-import { requirePermission } from '../reader.ts';
 import type { StateArchiveVersionResolvers } from '../schema-types.ts';
 
 export const StateArchiveVersion: StateArchiveVersionResolvers = {
-  id: ({ record }) => record.id,
-  serial: ({ record }) => record.serial,
-  isCurrent: ({ record }) => record.isCurrent,
-  terraformVersion: ({ record }) => record.terraformVersion,
-  source: ({ record }) => record.source,
-  createdAt: ({ record }) => record.createdAt,
-  createdBy: ({ record }) => record.createdBy,
   sizeBytes: async (version) => (await factsOf(version)).byteLength,
   sha256: async (version) => (await factsOf(version)).sha256,
-  tags: async ({ record, reader }) =>
-    (await reader.loaders.tags.load(record.stateId)).filter(({ versionId }) => versionId === record.id),
+  tags: async ({ id, stateId, reader }) =>
+    (await reader.loaders.tags.load(stateId)).filter(({ versionId }) => versionId === id),
   resourceCount: async (version) => (await contentsOf(version)).resources,
   changes: (version) => contentsOf(version),
-  outputNames: ({ record, reader }) => reader.loaders.outputNames.load(record.id),
-  async rawState({ record, reader }) {
+  outputNames: ({ id, reader }) => reader.loaders.outputNames.load(id),
+  async rawState({ id, reader }) {
     requirePermission(reader, 'state.raw.read');
-    return (await reader.loaders.rawState.load(record.id))?.take() ?? null;
+    return (await reader.loaders.rawState.load(id))?.take() ?? null;
   },
 };
 
-async function contentsOf({ record, reader }: VersionParent) {
-  return found(await reader.loaders.contents.load(record.id));
+async function contentsOf({ id, reader }: VersionParent) {
+  return found(await reader.loaders.contents.load(id));
 }
 
-async function factsOf({ record, reader }: VersionParent) {
-  return found(await reader.loaders.rawStateFacts.load(record));
+async function factsOf(version: VersionParent) {
+  return found(await version.reader.loaders.rawStateFacts.load(version));
 }
 
 /** A version that was there a moment ago is only gone when its whole state was destroyed meanwhile. */

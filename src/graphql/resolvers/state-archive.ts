@@ -1,66 +1,66 @@
 import { ARCHIVE_FORMAT } from '../../archive/format.ts';
 import { parseInt64 } from '../../base/int64.ts';
-import { badUserInput, connectionOf, keyOfCursor, pageLimit } from '../connection.ts';
+import { badUserInput, type PagedList, pageOf } from '../connection.ts';
 import type { GraphqlContext } from '../context.ts';
-import { positionOf, readPosition } from '../operation-position.ts';
-import { readBy, readOne, type StateArchiveParent } from '../parents.ts';
+import { readBy, readOne, type StateArchiveParent, type VersionParent } from '../parents.ts';
 import type {
   StateArchiveResolvers,
   StateArchiveStatusResolvers,
   StateArchiveTagResolvers,
   StateResolvers,
 } from '../schema-types.ts';
+import { OPERATIONS } from './state-archive-operation.ts';
 
 const LIFECYCLE = { active: 'ACTIVE', suspended: 'SUSPENDED', archived: 'ARCHIVED' } as const;
+
+/** The versions of a state, newest serial first. */
+const VERSIONS: PagedList<VersionParent, bigint> = {
+  maximum: 100,
+  keyOf: ({ serial }) => String(serial),
+  readKey: parseInt64,
+};
 
 export const StateArchive: StateArchiveResolvers = {
   async __resolveReference(reference, context) {
     return resolveState(reference, context);
   },
 
-  id: ({ record }) => record.id,
-  name: ({ record }) => record.label,
-  workspaceId: ({ record }) => record.workspace,
-  environmentId: ({ record }) => record.environment,
-  lineage: ({ record }) => record.lineage,
-  lifecycleStatus: ({ record }) => LIFECYCLE[record.lifecycleStatus],
-  createdAt: ({ record }) => record.createdAt,
-  updatedAt: ({ record }) => record.updatedAt,
+  name: ({ label }) => label,
+  workspaceId: ({ workspace }) => workspace,
+  environmentId: ({ environment }) => environment,
+  lifecycleStatus: ({ lifecycleStatus }) => LIFECYCLE[lifecycleStatus],
   status: (state) => state,
 
-  async manifest({ record, reader }) {
-    const preview = await reader.loaders.preview.load(record.id);
-    return preview === null ? null : { archiveFormat: ARCHIVE_FORMAT, name: record.label, ...preview };
+  async manifest({ id, label, reader }) {
+    const preview = await reader.loaders.preview.load(id);
+    return preview && { archiveFormat: ARCHIVE_FORMAT, name: label, ...preview };
   },
 
-  async versions({ record, reader }, page) {
-    const limit = pageLimit(page, 100);
-    const before = keyOfCursor(page, parseInt64);
+  async versions({ id, reader }, page) {
     const [versions, totalCount] = await Promise.all([
-      reader.loaders.versionPage.load({ stateId: record.id, before, limit }),
-      reader.loaders.versionCount.load(record.id),
+      pageOf(VERSIONS, page, async (position) => {
+        const found = await reader.loaders.versionPage.load({ stateId: id, ...position });
+        return found.map(readBy(reader));
+      }),
+      reader.loaders.versionCount.load(id),
     ]);
-    const nodes = versions.map(readBy(reader));
-    return { ...connectionOf(nodes, page, (version) => String(version.record.serial)), totalCount };
+    return { ...versions, totalCount };
   },
 
-  async version({ record, reader }, { serial: given = null, tag = null }) {
+  async version({ id, reader }, { serial: given = null, tag = null }) {
     if ((given === null) === (tag === null)) throw badUserInput('Give exactly one of serial and tag.');
     const { loaders } = reader;
-    const serial =
-      given ?? (await loaders.tags.load(record.id)).find((each) => each.tag === tag)?.serial ?? null;
+    const serial = given ?? (await loaders.tags.load(id)).find((each) => each.tag === tag)?.serial ?? null;
     if (serial === null) return null;
-    return readOne(reader, ({ versionBySerial }) => versionBySerial.load({ stateId: record.id, serial }));
+    return readOne(reader, ({ versionBySerial }) => versionBySerial.load({ stateId: id, serial }));
   },
 
-  tags: ({ record, reader }) => reader.loaders.tags.load(record.id),
-
-  async operations({ record, reader }, page) {
-    const limit = pageLimit(page, 100);
-    const after = keyOfCursor(page, readPosition);
-    const operations = await reader.loaders.operationPage.load({ stateId: record.id, after, limit });
-    return connectionOf(operations.map(readBy(reader)), page, positionOf);
-  },
+  tags: ({ id, reader }) => reader.loaders.tags.load(id),
+  operations: ({ id, reader }, page) =>
+    pageOf(OPERATIONS, page, async (position) => {
+      const found = await reader.loaders.operationPage.load({ stateId: id, ...position });
+      return found.map(readBy(reader));
+    }),
 };
 
 /** A reference names the state by its id, in the caller's own environment, or by workspace, environment and label. */
@@ -83,11 +83,11 @@ export const State: StateResolvers = {
 };
 
 export const StateArchiveStatus: StateArchiveStatusResolvers = {
-  exportable: ({ record }) => record.currentVersionId !== null,
-  lockedBy: ({ record, reader }) => reader.loaders.lockHolder.load(record.id),
-  versionCount: ({ record, reader }) => reader.loaders.versionCount.load(record.id),
-  lastExport: ({ record, reader }) => readOne(reader, ({ lastExport }) => lastExport.load(record.id)),
-  lastImport: ({ record, reader }) => readOne(reader, ({ lastImport }) => lastImport.load(record.id)),
+  exportable: ({ currentVersionId }) => currentVersionId !== null,
+  lockedBy: ({ id, reader }) => reader.loaders.lockHolder.load(id),
+  versionCount: ({ id, reader }) => reader.loaders.versionCount.load(id),
+  lastExport: ({ id, reader }) => readOne(reader, ({ lastExport }) => lastExport.load(id)),
+  lastImport: ({ id, reader }) => readOne(reader, ({ lastImport }) => lastImport.load(id)),
 };
 
 export const StateArchiveTag: StateArchiveTagResolvers = {
