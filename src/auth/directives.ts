@@ -2,15 +2,21 @@ import type { ApolloGraphQLObjectTypeExtensions, GraphQLReferenceResolver } from
 import {
   defaultFieldResolver,
   GraphQLError,
+  type GraphQLField,
   type GraphQLObjectType,
   type GraphQLSchema,
   isAbstractType,
 } from 'graphql';
-import { entityTypes } from './entity-types.ts';
 import { directiveNamingProblems } from './federation-link.ts';
-import { fieldRequirements, objectTypes, SchemaError, typeRequirement } from './field-requirements.ts';
+import {
+  entityTypes,
+  fieldRequirements,
+  objectTypes,
+  type Requirement,
+  SchemaError,
+  typeRequirement,
+} from './field-requirements.ts';
 import type { Principal } from './principal.ts';
-import { isMet, type Requirement } from './requirement.ts';
 
 /** What enforcement needs of the GraphQL context. */
 export interface AuthorizationContext {
@@ -68,7 +74,7 @@ function unguardedFields(
       publicCoordinates.includes(each),
     );
     for (const each of covering) unused.delete(each);
-    if (covering.length === 0 && !requirement.authenticated) {
+    if (covering.length === 0 && requirement === null) {
       problems.push(`${coordinate}: demands nothing and is not among the public coordinates`);
     }
   }
@@ -92,15 +98,21 @@ function unguardedKinds(schema: GraphQLSchema): string[] {
 function guardFields(schema: GraphQLSchema, requirements: ReadonlyMap<string, Requirement>): void {
   for (const type of objectTypes(schema)) {
     for (const field of Object.values(type.getFields())) {
-      const requirement = requirements.get(`${type.name}.${field.name}`);
-      if (!requirement?.authenticated) continue;
-      const { resolve = defaultFieldResolver } = field;
-      field.resolve = (source, args, context, info) => {
-        demand(requirement, context);
-        return resolve(source, args, context, info);
-      };
+      const requirement = requirements.get(`${type.name}.${field.name}`) ?? null;
+      if (requirement !== null) guard(field, (context) => demand(requirement, context));
     }
   }
+}
+
+function guard(
+  field: GraphQLField<unknown, AuthorizationContext>,
+  check: (context: AuthorizationContext) => void,
+) {
+  const { resolve = defaultFieldResolver } = field;
+  field.resolve = (source, args, context, info) => {
+    check(context);
+    return resolve(source, args, context, info);
+  };
 }
 
 function guardReferences(schema: GraphQLSchema): void {
@@ -124,14 +136,11 @@ function guardReferences(schema: GraphQLSchema): void {
 function guardGatewayFields(schema: GraphQLSchema): void {
   const fields = schema.getQueryType()?.getFields() ?? {};
   for (const field of GATEWAY_FIELDS.flatMap((name) => fields[name] ?? [])) {
-    const { resolve = defaultFieldResolver } = field;
-    field.resolve = (source, args, context: AuthorizationContext, info) => {
-      // Not `!context.fromGateway`: nothing but a proof that was checked may count as one.
-      if (context.fromGateway !== true) {
-        throw new GraphQLError('Only the gateway may ask this.', { extensions: { code: 'FORBIDDEN' } });
-      }
-      return resolve(source, args, context, info);
-    };
+    guard(field, ({ fromGateway }) => {
+      // Not `!fromGateway`: nothing but a proof that was checked may count as one.
+      if (fromGateway === true) return;
+      throw new GraphQLError('Only the gateway may ask this.', { extensions: { code: 'FORBIDDEN' } });
+    });
   }
 }
 
@@ -148,13 +157,14 @@ function apolloExtensions(
   return type.extensions;
 }
 
-function demand(requirement: Requirement, context: AuthorizationContext): void {
-  const { principal } = context;
-  if (isMet(requirement, principal)) return;
+function demand(requirement: Requirement, { principal }: AuthorizationContext): void {
+  if (requirement === null) return;
+  // Not `principal === null`: a context built without a principal must not count as somebody.
   if (!principal) {
     throw new GraphQLError('Authentication is required.', { extensions: { code: 'UNAUTHENTICATED' } });
   }
+  if (requirement.some((set) => set.every((scope) => principal.scopes.has(scope)))) return;
   throw new GraphQLError('Not permitted.', {
-    extensions: { code: 'FORBIDDEN', requiredScopes: requirement.scopes },
+    extensions: { code: 'FORBIDDEN', requiredScopes: requirement },
   });
 }

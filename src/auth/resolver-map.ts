@@ -1,6 +1,5 @@
 import { type GraphQLNamedType, type GraphQLSchema, isObjectType, isScalarType } from 'graphql';
-import { entityTypes } from './entity-types.ts';
-import { SchemaError } from './field-requirements.ts';
+import { entityTypes, SchemaError } from './field-requirements.ts';
 
 /**
  * Checks that every resolver has its place in the schema. `buildSubgraphSchema` ignores those that have none, so a

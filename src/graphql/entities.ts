@@ -1,5 +1,5 @@
 import { defaultFieldResolver, GraphQLError, type GraphQLFieldResolver, type GraphQLSchema } from 'graphql';
-import { entityTypes } from '../auth/entity-types.ts';
+import { entityTypes } from '../auth/field-requirements.ts';
 import { entitiesAnswered } from '../http/limits.ts';
 import { badUserInput } from './connection.ts';
 

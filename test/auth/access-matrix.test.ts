@@ -90,7 +90,7 @@ const CALLERS: [name: string, scopes: ReadonlySet<string> | null][] = [
 ];
 
 const COORDINATES = [...fieldRequirements(schema)]
-  .filter(([, requirement]) => requirement.authenticated)
+  .filter(([, requirement]) => requirement !== null)
   .map(([coordinate]) => coordinate);
 
 /** What every credential is told of itself. */

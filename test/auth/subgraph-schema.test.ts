@@ -4,11 +4,14 @@ import { buildSubgraphSchema } from '@apollo/subgraph';
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { type DocumentNode, type GraphQLSchema, graphql, parse } from 'graphql';
 import { enforceAuthorization } from '../../src/auth/directives.ts';
-import { entityTypes } from '../../src/auth/entity-types.ts';
-import { fieldRequirements, typeRequirement } from '../../src/auth/field-requirements.ts';
+import {
+  entityTypes,
+  fieldRequirements,
+  type Requirement,
+  typeRequirement,
+} from '../../src/auth/field-requirements.ts';
 import { type Principal, SCOPES } from '../../src/auth/principal.ts';
 import { PUBLIC_COORDINATES } from '../../src/auth/public-coordinates.ts';
-import type { Requirement } from '../../src/auth/requirement.ts';
 
 const PROJECT = resolve(import.meta.dirname, '../..');
 
@@ -212,7 +215,7 @@ function requirementTables(schema: GraphQLSchema): string {
 }
 
 function inWords(requirement: Requirement): string {
-  if (!requirement.authenticated) return 'nothing';
-  if (requirement.scopes.length === 0) return 'a credential';
-  return requirement.scopes.map((set) => set.map((scope) => `\`${scope}\``).join(' and ')).join(', or ');
+  if (requirement === null) return 'nothing';
+  if (requirement.some((set) => set.length === 0)) return 'a credential';
+  return requirement.map((set) => set.map((scope) => `\`${scope}\``).join(' and ')).join(', or ');
 }

@@ -34,7 +34,7 @@ const schema = enforceAuthorization(
 /** What is made by being asked for, and of no row. */
 const OF_NO_ROW = /^(?:StateArchiveUpload(?:Header)?\.|StateArchiveCaller\.|Query\.stateArchiveCaller$)/;
 const COORDINATES = [...fieldRequirements(schema)]
-  .filter(([coordinate, requirement]) => requirement.authenticated && !OF_NO_ROW.test(coordinate))
+  .filter(([coordinate, requirement]) => requirement !== null && !OF_NO_ROW.test(coordinate))
   .map(([coordinate]) => coordinate);
 
 /** Names the target in variables, so that what is asked is the same text whatever it is. */
