@@ -1,5 +1,6 @@
+import { decodeProtectedHeader } from 'jose';
+import { trimEnd } from '../base/text.ts';
 import type { KilolockDatabase } from '../database/connection.ts';
-import { isJwtShaped, parseAuthorization } from './authorization-header.ts';
 import { InvalidCredentialError, type JwtVerifier } from './jwt-verifier.ts';
 import { type CredentialPolicies, verifyKilolockCredential } from './kilolock-credentials.ts';
 import type { Principal } from './principal.ts';
@@ -35,14 +36,52 @@ export async function verifyCredential(
   if (authorization.trim() === '') {
     throw new InvalidCredentialError('empty', 'The Authorization header is empty.');
   }
-  const header = parseAuthorization(authorization);
-  if (header === null) throw new InvalidCredentialError('neither a bearer token nor a user and password');
-  if (isJwtShaped(header.secret)) {
-    if (header.scheme === 'bearer') return jwt.verify(header.secret.toString('latin1'));
+  const shown = parseAuthorization(authorization);
+  if (shown === null) throw new InvalidCredentialError('neither a bearer token nor a user and password');
+  const { scheme, secret, hint } = shown;
+  if (isJwtShaped(secret)) {
+    if (scheme === 'bearer') return jwt.verify(secret.toString('latin1'));
     throw new InvalidCredentialError('a JWT as a password');
   }
-  const hint = header.scheme === 'basic' && header.username !== '' ? header.username : null;
-  const principal = await verifyKilolockCredential(database, policies, header.secret, hint);
+  const principal = await verifyKilolockCredential(database, policies, secret, hint);
   if (principal === null) throw new InvalidCredentialError('no active Kilolock token');
   return principal;
+}
+
+/**
+ * Reads an `Authorization` header: `Bearer` with a secret of any form, since Kilolock's tokens have none that is
+ * prescribed (data model 7.1), or `Basic` (RFC 7617). The schemes are case-insensitive (RFC 9110, section 11.1).
+ *
+ * @param value as Node gives it out, one character for each byte that was sent.
+ * @returns the secret, and the workspace it is said to belong to, which stands before the first colon of `Basic`, when one does;
+ *   null when it is neither, or the secret is empty.
+ */
+function parseAuthorization(value: string) {
+  // Beyond these no byte was sent; taking the low half of such a character would make two secrets equal.
+  if (!/^[\x20-\xFF]*$/.test(value)) return null;
+  const [before = '', scheme = ''] = /^(bearer|basic) +/i.exec(value) ?? [];
+  const credentials = trimEnd(value.slice(before.length), ' ');
+  if (scheme === '' || credentials === '') return null;
+  if (scheme.toLowerCase() === 'bearer') {
+    return { scheme: 'bearer', secret: Buffer.from(credentials, 'latin1'), hint: null };
+  }
+  if (!/^[A-Za-z0-9+/]+={0,2}$/.test(credentials)) return null;
+  const userPass = Buffer.from(credentials, 'base64');
+  const colon = userPass.indexOf(':');
+  const secret = userPass.subarray(colon + 1);
+  if (colon < 0 || secret.length === 0) return null;
+  return { scheme: 'basic', secret, hint: userPass.toString('utf8', 0, colon) || null };
+}
+
+/**
+ * Whether a secret is a JWT by its form: it begins with a JOSE header (RFC 7515, section 4). It is a property of the
+ * text alone, so that a credential has one verifier and never a second chance with another.
+ */
+function isJwtShaped(secret: Buffer): boolean {
+  try {
+    decodeProtectedHeader(secret.toString('latin1'));
+    return true;
+  } catch {
+    return false;
+  }
 }

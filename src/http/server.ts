@@ -3,7 +3,6 @@ import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:ht
 import type { AddressInfo, Socket } from 'node:net';
 import Fastify, { type FastifyReply, type FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
-import { GATEWAY_SECRET_HEADER } from '../auth/gateway-secret.ts';
 import type { Principal } from '../auth/principal.ts';
 import { DISK_FULL, isDiskFull } from '../base/errno.ts';
 import { describeError } from '../base/error-log.ts';
@@ -168,7 +167,7 @@ function openScope(
   }: Pick<HttpServerOptions<never>, 'logger' | 'isGateway' | 'gatewayProofRequired'>,
   signal: AbortSignal,
 ): RequestScope {
-  const { traceparent, 'x-request-id': clientRequestId, [GATEWAY_SECRET_HEADER]: secret } = request.headers;
+  const { traceparent, 'x-request-id': clientRequestId, 'x-gateway-secret': secret } = request.headers;
   const fromGateway = isGateway(typeof secret === 'string' ? secret : undefined);
   const route = request.routeOptions.url;
   return {
