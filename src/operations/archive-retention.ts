@@ -87,14 +87,16 @@ export async function keepArchive(
 /**
  * Removes an archive that its record says is none, a legal hold notwithstanding: the record is the truth, and that hold is
  * nobody's. What is to be kept until a time stays until then.
+ *
+ * @returns false when it stays.
  */
 export async function removeArchive(
   { archives }: Pick<ArchiveStore, 'archives'>,
   key: string,
-): Promise<void> {
-  if (await archives.remove(key)) return;
+): Promise<boolean> {
+  if (await archives.remove(key)) return true;
   await archives.retention?.hold(key, false);
-  await archives.remove(key);
+  return archives.remove(key);
 }
 
 /** The first key of the advisory locks under which the legal hold of an archive is changed. */

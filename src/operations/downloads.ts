@@ -1,17 +1,11 @@
 import type { Readable } from 'node:stream';
 import type { Caller } from '../history/states.ts';
 import type { ObjectRange } from '../store/object-store.ts';
-import { operationIdOf } from './archive-keys.ts';
-import { removeArchive } from './archive-retention.ts';
 import { selectorOf } from './current-caller.ts';
 import type { AccessEnd } from './download-accesses.ts';
 import { isStillPermitted } from './link-permission.ts';
-import { OpenDatabases } from './open-databases.ts';
-import { expireArchives, findExports } from './operation-lifecycle.ts';
 import { type ArchiveRecord, findFinishedExport, type OperationRecord } from './operation-records.ts';
-import { removeEach } from './remove-each.ts';
 import type { ArchiveServices } from './services.ts';
-import type { Part } from './store-parts.ts';
 
 /** How long an address in the store is good for: long enough to begin a download. */
 const ADDRESS_SECONDS = 60;
@@ -108,76 +102,4 @@ export async function openArchive(
       return (end) => accesses.end(database.for('record'), event, end);
     },
   };
-}
-
-/** How much longer than it is kept a file is left alone that nobody who could be asked knows. */
-const UNKNOWN_GRACE_MS = 3_600_000;
-/** So many files are asked about at a time. */
-const PAGE = 1_000;
-
-/**
- * Removes the archives whose time is past by their records.
- *
- * @throws AggregateError when not every open database could be asked, after all the others were.
- */
-export async function removeExpiredArchives(
-  services: Pick<ArchiveServices, 'environments' | 'logger' | 'store'>,
-): Promise<void> {
-  const databases = new OpenDatabases(services.environments);
-  for (;;) {
-    const keys: string[] = [];
-    await databases.ask(async (db) => void keys.push(...(await expireArchives(db, PAGE))));
-    if (keys.length === 0) break;
-    await removeEach(services, 'archives', keys, (key) => removeArchive(services.store, key));
-  }
-  databases.end();
-}
-
-/**
- * Removes from a part of the store the archives whose time is past, those of exports that ended otherwise than well, and those of
- * attempts that do not count: what a process that died between two steps left is found the next time. An archive that no
- * open database knows, when all have been asked, may be another's: it goes when it is older than an archive is kept.
- *
- * @returns where the next part begins.
- * @throws AggregateError when not every open database could be asked, after all the others were.
- */
-export async function sweepArchives(
-  services: Pick<ArchiveServices, 'environments' | 'logger' | 'store' | 'retentionSeconds'>,
-  part: Part,
-): Promise<string> {
-  const { environments, store, retentionSeconds } = services;
-  const databases = new OpenDatabases(environments);
-  for await (const page of pagesOf(part.objects, PAGE)) {
-    const unknown = new Map(page.map((object) => [object.key, object]));
-    const uncounted: string[] = [];
-    await databases.ask(async (db) => {
-      const ids = [...unknown.keys()].map(operationIdOf);
-      const known = new Map((await findExports(db, ids)).map((record) => [record.id, record]));
-      for (const key of unknown.keys()) {
-        const record = known.get(operationIdOf(key));
-        if (record === undefined) continue;
-        unknown.delete(key);
-        if (!record.mayKeep(key)) uncounted.push(key);
-      }
-    });
-    await removeEach(services, 'archives', uncounted, (key) => removeArchive(store, key));
-    // What one knows that did not answer nobody else can tell.
-    if (!databases.haveAnswered) continue;
-    const old = [...unknown.values()]
-      .filter(({ ageMs }) => ageMs >= retentionSeconds * 1000 + UNKNOWN_GRACE_MS)
-      .map(({ key }) => key);
-    await removeEach(services, 'archives', old, (key) => store.archives.remove(key));
-  }
-  databases.end();
-  return part.next();
-}
-
-async function* pagesOf<Item>(items: AsyncIterable<Item>, size: number): AsyncGenerator<Item[], void, void> {
-  let page: Item[] = [];
-  for await (const item of items) {
-    if (page.push(item) < size) continue;
-    yield page;
-    page = [];
-  }
-  yield page;
 }

@@ -4,6 +4,7 @@ import { inTransaction, type KilolockDatabase } from '../database/connection.ts'
 import { DatabaseUnusableError } from '../database/errors.ts';
 import type { Database } from '../database/types.ts';
 import { type RestoreReport, writeReport } from '../restore/report.ts';
+import { operationIdOf } from './archive-keys.ts';
 import type { QueuedOperation } from './operation-queue.ts';
 import type { ArchiveRecord, OperationKind, OperationRecord, OperationStatus } from './operation-records.ts';
 import { environmentOf, type OperationRequest, readRequest } from './operation-request.ts';
@@ -496,24 +497,21 @@ export async function expireArchives(db: Kysely<Database>, limit: number): Promi
   return rows.flatMap(({ key }) => key ?? []);
 }
 
-/** An export on record. */
-export interface ExportRecord {
-  readonly id: string;
-  /** Whether the archive under a key is the export's, or may yet turn out to be. */
-  readonly mayKeep: (objectKey: string) => boolean;
-}
-
-/** Those of the operations that are on record here. */
-export async function findExports(db: Kysely<Database>, ids: readonly string[]): Promise<ExportRecord[]> {
-  const rows = await db
-    .selectFrom('state_archive.operation')
-    // One parameter: a statement takes 65 535 of them.
-    .where(sql<boolean>`id = any(${ids.filter(isUuid)}::uuid[])`)
-    .select(['id', 'status', 'archive_object_key as archiveKey'])
-    .execute();
-  return rows.map(({ id, status, archiveKey }) => ({
-    id,
-    mayKeep: (objectKey) =>
-      status === 'SUCCEEDED' ? objectKey === archiveKey : status === 'PENDING' || status === 'RUNNING',
-  }));
+/**
+ * Those of the keys of archives whose operations are on record here, and of each whether the archive is its operation's, or may
+ * yet turn out to be.
+ */
+export async function findExports(
+  db: Kysely<Database>,
+  objectKeys: readonly string[],
+): Promise<Map<string, boolean>> {
+  const keys = objectKeys.filter((key) => isUuid(operationIdOf(key)));
+  // Two parameters: a statement takes 65 535 of them.
+  const { rows } = await sql<{ key: string; mayKeep: boolean }>`
+    select key, case status when 'SUCCEEDED' then archive_object_key = key
+      else status in ('PENDING', 'RUNNING') end as "mayKeep"
+    from unnest(${keys}::text[], ${keys.map(operationIdOf)}::uuid[]) asked (key, id)
+    join state_archive.operation using (id)
+  `.execute(db);
+  return new Map(rows.map(({ key, mayKeep }) => [key, mayKeep]));
 }

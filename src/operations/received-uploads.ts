@@ -8,16 +8,11 @@ import type { KilolockDatabase } from '../database/connection.ts';
 import type { Caller } from '../history/states.ts';
 import { rowPathsOf } from '../restore/restore-request.ts';
 import { type LocalFile, ObjectMissingError } from '../store/object-store.ts';
-import { OpenDatabases } from './open-databases.ts';
-import { removeEach } from './remove-each.ts';
 import type { ArchiveServices } from './services.ts';
-import type { Part } from './store-parts.ts';
 import {
   addPiece,
   deleteUpload,
   expireUpload,
-  findAbandoned,
-  findPieces,
   insertUpload,
   isAbandoned,
   listPieces,
@@ -141,7 +136,7 @@ async function saveLocally(bytes: AsyncIterable<Buffer>, path: string, signal: A
  * Removes an upload that nobody can use any more: its pieces, those too that are not on record, and then its record, so that
  * none is left without one.
  */
-async function removeUpload(
+export async function removeUpload(
   { store }: Pick<ArchiveServices, 'store'>,
   database: KilolockDatabase,
   uploadId: string,
@@ -166,54 +161,4 @@ export async function discardUpload(
   uploadId: string,
 ): Promise<void> {
   if (await expireUpload(database.for('record'), uploadId)) await removeUpload(services, database, uploadId);
-}
-
-/**
- * Longer than an upload lasts, and an operation waits for its turn. While there is a record, its database may be one that is not
- * open here; and it is rare that there is none: what a piece was sent for removes all that is under its id, so that the piece has
- * to have been stored by a process that was frozen until after that.
- */
-const UNKNOWN_AGE_MS = 7 * 24 * 3_600_000;
-/** So many uploads, or pieces, are looked at in one go. */
-const PAGE = 1_000;
-
-/**
- * Removes the uploads that nobody can use any more, by their records. A database that cannot be asked does not hinder the others.
- *
- * @throws AggregateError when not every open database could be asked, after all the others were.
- */
-export async function removeAbandonedUploads(
-  services: Pick<ArchiveServices, 'environments' | 'logger' | 'store'>,
-): Promise<void> {
-  const databases = new OpenDatabases(services.environments);
-  await databases.ask(async (db, database) => {
-    const ids = await findAbandoned(db, PAGE);
-    await removeEach(services, 'uploads', ids, (id) => removeUpload(services, database, id));
-  });
-  databases.end();
-}
-
-/**
- * Removes from a part of the store old pieces that are none of any upload.
- *
- * @returns where the next part begins.
- * @throws the error of a database that cannot be asked: what it knows nobody else can tell.
- */
-export async function sweepPieces(
-  services: Pick<ArchiveServices, 'environments' | 'logger' | 'store'>,
-  part: Part,
-): Promise<string> {
-  const { environments, store } = services;
-  const old: string[] = [];
-  for await (const { key, ageMs } of part.objects) if (ageMs >= UNKNOWN_AGE_MS) old.push(key);
-  while (old.length > 0) {
-    const page = old.splice(0, PAGE);
-    const known = new Set<string>();
-    for (const database of environments.openDatabases) {
-      for (const key of await findPieces(database.for('housekeeping'), page)) known.add(key);
-    }
-    const unknown = page.filter((key) => !known.has(key));
-    await removeEach(services, 'uploads', unknown, (key) => store.uploads.remove(key));
-  }
-  return part.next();
 }

@@ -145,14 +145,17 @@ export async function listPieces(db: Kysely<Database>, id: string): Promise<stri
   return rows.map(({ object_key }) => object_key);
 }
 
-/** Those of the keys that are pieces of an upload. */
-export async function findPieces(db: Kysely<Database>, objectKeys: readonly string[]): Promise<Set<string>> {
+/** Those of the keys that are pieces of an upload. Each may be kept: its upload is removed before its record. */
+export async function findPieces(
+  db: Kysely<Database>,
+  objectKeys: readonly string[],
+): Promise<Map<string, true>> {
   const rows = await db
     .selectFrom('state_archive.upload_piece')
     .where(sql<boolean>`object_key = any(${objectKeys}::text[])`)
     .select('object_key')
     .execute();
-  return new Set(rows.map(({ object_key }) => object_key));
+  return new Map(rows.map(({ object_key }) => [object_key, true]));
 }
 
 /**
@@ -202,9 +205,13 @@ const abandoned = sql<{ id: string }>`
   where case when upload.operation_id is null then upload.expires_at <= ${now}
     else operation.status is null or operation.status not in ('PENDING', 'RUNNING') end`;
 
-/** Uploads that nobody can use any more, at most so many. */
-export async function findAbandoned(db: Kysely<Database>, limit: number): Promise<string[]> {
-  const { rows } = await sql<{ id: string }>`${abandoned} limit ${limit}`.execute(db);
+/** Uploads that nobody can use any more, in the order of their ids, behind one of these. */
+export async function findAbandoned(
+  db: Kysely<Database>,
+  { after, limit }: { readonly after: string; readonly limit: number },
+): Promise<string[]> {
+  const { rows } = await sql<{ id: string }>`
+    ${abandoned} and upload.id > ${after} order by upload.id limit ${limit}`.execute(db);
   return rows.map(({ id }) => id);
 }
 

@@ -9,9 +9,9 @@ import type { KilolockDatabase } from '../../src/database/connection.ts';
 import { EnvironmentDatabases } from '../../src/database/environment-databases.ts';
 import { archiveKeyOf } from '../../src/operations/archive-keys.ts';
 import { DownloadAccesses } from '../../src/operations/download-accesses.ts';
-import { openArchive, removeExpiredArchives, sweepArchives } from '../../src/operations/downloads.ts';
+import { openArchive } from '../../src/operations/downloads.ts';
 import { Environments } from '../../src/operations/environments.ts';
-import { partOf } from '../../src/operations/store-parts.ts';
+import { removeExpiredArchives, sweepStore } from '../../src/operations/housekeeping.ts';
 import { type ArchiveStore, openArchiveStore } from '../../src/store/archive-store.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 
@@ -195,8 +195,7 @@ describe('the archives of environments', () => {
     const longAgo = new Date(Date.now() - 7_200_000);
     await utimes(join(directory, 'store', 'archives', archiveKeyOf(kept, 1)), longAgo, longAgo);
     await environments.open(SECOND);
-    const sweep = () =>
-      sweepArchives({ environments, logger, store, retentionSeconds: 1 }, partOf(store.archives.list()));
+    const sweep = () => sweepStore({ environments, logger, store, retentionSeconds: 1 }, 'archives', '');
     await second.database.pool.query('alter table state_archive.operation rename to gone');
     try {
       await expect(sweep()).rejects.toBeInstanceOf(AggregateError);

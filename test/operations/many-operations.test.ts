@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { KilolockDatabase } from '../../src/database/connection.ts';
 import type { Caller } from '../../src/history/states.ts';
+import { archiveKeyOf } from '../../src/operations/archive-keys.ts';
 import { refuseWithoutRoom, takeRoom } from '../../src/operations/archive-quota.ts';
 import { countAtWork, countKept, findByIdempotencyKey } from '../../src/operations/operation-admission.ts';
 import {
@@ -77,7 +78,10 @@ test.each<[what: string, work: (database: KilolockDatabase, id: string) => Promi
   ['found unqueued', (database) => findUnqueued(database.for('housekeeping'))],
   ['given up', (database) => giveUpAbandoned(database.for('housekeeping'))],
   ['expired', (database) => expireArchives(database.for('housekeeping'), 1_000)],
-  ['looked up for the store', (database, id) => findExports(database.for('housekeeping'), [id])],
+  [
+    'looked up for the store',
+    (database, id) => findExports(database.for('housekeeping'), [archiveKeyOf(id, 1)]),
+  ],
   ['counted at work', (database) => countAtWork(database.for('record'), caller)],
   ['counted as kept', (database) => countKept(database.for('record'), caller)],
   [

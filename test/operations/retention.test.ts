@@ -1,10 +1,12 @@
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { PassThrough } from 'node:stream';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import type { PoolClient } from 'pg';
+import pino from 'pino';
 import type { Caller } from '../../src/history/states.ts';
 import { setLegalHold } from '../../src/operations/archive-retention.ts';
-import { removeExpiredArchives } from '../../src/operations/downloads.ts';
+import { removeExpiredArchives, sweepStore } from '../../src/operations/housekeeping.ts';
 import type { OperationRecord } from '../../src/operations/operation-records.ts';
 import { toUserError } from '../../src/operations/user-error.ts';
 import { RetentionRefusedError, StoreUnavailableError } from '../../src/store/object-store.ts';
@@ -74,6 +76,22 @@ describe('an archive that is exported to be kept until a time', () => {
     await letTimePass(kept);
     expect((await operationOf(backend, caller, kept.id)).status).toBe('EXPIRED');
     expect(await stored()).toContain(keyOf(kept));
+  });
+
+  test('is kept until then though its export has died before it could say so, and the log tells of it', async () => {
+    const kept = await runExport(backend, caller, 'app', { retainUntil: later(2 * DAY) });
+    await backend.query("update state_archive.operation set status = 'FAILED' where id = $1", [kept.id]);
+    const first = keyOf(kept);
+    const { archives, uploads } = backend.services.store;
+    const store = { uploads, archives: { ...archives, list: () => archives.list(first) } };
+    const log = new PassThrough();
+    await sweepStore({ ...backend.services, store, logger: pino(log) }, 'archives', '');
+    expect(await stored()).toContain(first);
+    expect(JSON.parse(log.read().toString())).toMatchObject({
+      msg: 'archives that are to go are kept by the store until a time',
+      count: 1,
+      first,
+    });
   });
 
   test('is kept for as long as any other when that is longer', async () => {

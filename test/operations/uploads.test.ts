@@ -3,10 +3,10 @@ import { readdir, readFile, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import type { Caller } from '../../src/history/states.ts';
+import { removeAbandonedUploads, sweepStore } from '../../src/operations/housekeeping.ts';
 import { importStagedArchive } from '../../src/operations/import-state-archive.ts';
-import { removeAbandonedUploads, sweepPieces } from '../../src/operations/received-uploads.ts';
 import { openUpload, stageUpload } from '../../src/operations/staged-uploads.ts';
-import { partOf } from '../../src/operations/store-parts.ts';
+import { RemovalRefusedError } from '../../src/store/object-store.ts';
 import {
   archivePath,
   type Backend,
@@ -97,12 +97,35 @@ describe('housekeeping', () => {
     expect([over.id, atWork.id, forgotten.id].filter((id) => left.includes(id))).toEqual([atWork.id]);
   });
 
+  test('removes an upload though the store lets none of a thousand go that come before it', async () => {
+    await backend.query(
+      `insert into state_archive.upload
+         (id, tenant_id, workspace_id, environment_id, subject, file_name, sha256, byte_length, expires_at)
+       select case when n > 1000 then 'ffffffff-ffff-ffff-ffff-ffffffffffff' else gen_random_uuid() end,
+         $1, 'w', 'e', 'ann', '', sha256(''), 1, now() from generate_series(1, 1001) n`,
+      [caller.namespace.tenantId],
+    );
+    const { store } = backend.services;
+    const uploads: typeof store.uploads = {
+      ...store.uploads,
+      async *list(begin = '') {
+        if (!begin.startsWith('ffffffff-')) throw new RemovalRefusedError('AccessDenied');
+        yield* store.uploads.list(begin);
+      },
+    };
+    const left = () => backend.query("select id from state_archive.upload where subject = 'ann'");
+    await removeAbandonedUploads({ ...backend.services, store: { ...store, uploads } });
+    expect(await left()).toHaveLength(1000);
+    await removeAbandonedUploads(backend.services);
+    expect(await left()).toEqual([]);
+  });
+
   test('removes pieces of no upload when they are old, and not before', async () => {
     const [young, old] = [`${randomUUID()}.${randomUUID()}`, `${randomUUID()}.${randomUUID()}`];
     for (const key of [young, old]) await writeFile(join(backend.storeDirectory, 'uploads', key), 'piece');
     const longAgo = new Date(Date.now() - 8 * 24 * 3_600_000);
     await utimes(join(backend.storeDirectory, 'uploads', old), longAgo, longAgo);
-    await sweepPieces(backend.services, partOf(backend.services.store.uploads.list()));
+    await sweepStore(backend.services, 'uploads', '');
     expect(await stored()).toContain(young);
     expect(await stored()).not.toContain(old);
   });
