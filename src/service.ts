@@ -16,7 +16,7 @@ import { createSchema } from './graphql/schema.ts';
 import { createHttpServer } from './http/server.ts';
 import { startOperating } from './operating.ts';
 import { openArchive } from './operations/downloads.ts';
-import { openUpload } from './operations/staged-uploads.ts';
+import { openUpload } from './operations/uploads.ts';
 
 /** The subgraph, listening. */
 export interface Service {

@@ -2,32 +2,14 @@ import type { IncomingMessage } from 'node:http';
 import { finished, PassThrough, Readable } from 'node:stream';
 import { DataStore, type Locker, Server, TUS_RESUMABLE, Upload } from '@tus/server';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { UploadRefusedError, uploadIsOver } from '../operations/staged-uploads.ts';
+import { type OpenUpload, UploadRefusedError, uploadIsOver } from '../operations/uploads.ts';
 import { HttpError, type HttpErrorCode } from './http-error.ts';
 import { refuseOtherMethods } from './route-methods.ts';
-
-/** A file that is being sent by a link, a part after the other. */
-export interface IncomingUpload {
-  readonly byteLength: bigint;
-  /** How many bytes there are at this moment, from the first on. */
-  receivedBytes(): Promise<bigint>;
-  /** Whether nothing more can be done with it. */
-  readonly isOver: boolean;
-  /**
-   * Receives bytes that go on at `offset`.
-   *
-   * @returns how many there are then.
-   * @throws UploadRefusedError when they cannot go on there.
-   */
-  receive(offset: bigint, bytes: AsyncIterable<Buffer>): Promise<bigint>;
-  /** Ends it. */
-  discard(): Promise<void>;
-}
 
 /** What uploads need from the rest. */
 export interface UploadRouteOptions {
   /** Null for whatever reason there is nothing to send to; all reasons are answered alike. */
-  openUpload(uploadId: string, linkToken: string): Promise<IncomingUpload | null>;
+  openUpload(uploadId: string, linkToken: string): Promise<OpenUpload | null>;
 }
 
 interface UploadRequest {
@@ -154,9 +136,9 @@ function asHttpError({ reason, message }: UploadRefusedError): HttpError {
 /** One upload, as the library asks for it. */
 class LinkedUpload extends DataStore {
   readonly id: string;
-  readonly #upload: IncomingUpload;
+  readonly #upload: OpenUpload;
 
-  constructor(id: string, upload: IncomingUpload) {
+  constructor(id: string, upload: OpenUpload) {
     super();
     this.id = id;
     this.#upload = upload;

@@ -28,7 +28,8 @@ export async function currentCaller(
 
 /** How the caller's environment is named; the self-hosted one is named by nothing. */
 export function selectorOf({ namespace }: Pick<Caller, 'namespace'>): NamespaceSelector {
-  return namespace.namePrefix === '' ? null : namespace;
+  const { workspace, environment, namePrefix } = namespace;
+  return namePrefix === '' ? null : { workspace, environment };
 }
 
 /** The refusal of work that was permitted when it was asked for. */

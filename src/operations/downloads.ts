@@ -1,9 +1,8 @@
 import type { Readable } from 'node:stream';
 import type { Caller } from '../history/states.ts';
 import type { ObjectRange } from '../store/object-store.ts';
-import { selectorOf } from './current-caller.ts';
 import type { AccessEnd } from './download-accesses.ts';
-import { isStillPermitted } from './link-permission.ts';
+import { followLink, linkFor, linkSeconds } from './links.ts';
 import { type ArchiveRecord, findFinishedExport, type OperationRecord } from './operation-records.ts';
 import type { ArchiveServices } from './services.ts';
 
@@ -18,26 +17,16 @@ const LINK_SECONDS = 15 * 60;
  * hour at most; null when there is no archive to download.
  */
 export async function downloadUrl(
-  { links }: Pick<ArchiveServices, 'links'>,
+  services: Pick<ArchiveServices, 'links'>,
   { id, kind, status }: OperationRecord,
   caller: Caller,
   publicUrl: string,
 ): Promise<string | null> {
   if (kind !== 'EXPORT' || status !== 'SUCCEEDED') return null;
-  const { subject, token = null, expiresAt = Number.POSITIVE_INFINITY } = caller.principal;
-  const expiresInSeconds = Math.min(LINK_SECONDS, Math.floor(expiresAt - Date.now() / 1000));
-  if (expiresInSeconds < 1) return null;
-  const selector = selectorOf(caller);
-  const link = await links.sign({
-    purpose: 'download',
-    resourceId: id,
-    workspace: selector?.workspace ?? null,
-    environment: selector?.environment ?? null,
-    subject,
-    token,
-    expiresInSeconds,
-  });
-  return `${publicUrl}/archives/${id}?token=${encodeURIComponent(link)}`;
+  const seconds = linkSeconds(caller, LINK_SECONDS);
+  return seconds < 1
+    ? null
+    : linkFor(services, caller, { purpose: 'download', resourceId: id }, seconds, publicUrl);
 }
 
 /** An archive ready to be read. */
@@ -64,16 +53,10 @@ export async function openArchive(
   linkToken: string,
   requestId: string,
 ): Promise<OpenArchive | null> {
-  const { accesses, environments, links, store } = services;
-  const link = await links.verify(linkToken, 'download', operationId);
-  if (link === null) return null;
-  const { workspace, environment } = link;
-  const opened = await environments.open(
-    workspace === null || environment === null ? null : { workspace, environment },
-  );
-  if (opened === null || !(await isStillPermitted(services, link, 'state.export', opened.namespace)))
-    return null;
-  const { namespace, database } = opened;
+  const { accesses, store } = services;
+  const opened = await followLink(services, { purpose: 'download', resourceId: operationId }, linkToken);
+  if (opened === null) return null;
+  const { namespace, database, subject } = opened;
   const operation = await findFinishedExport(database.for('read'), operationId, namespace);
   const archive = operation?.archive;
   if (operation == null || archive?.objectKey == null) return null;
@@ -90,12 +73,12 @@ export async function openArchive(
         kind: 'state_archive_download',
         stateId: operation.stateId,
         versionId: null,
-        actor: link.subject,
+        actor: subject,
         payload: {
           archive_id: operationId,
           archive_digest: archive.sha256,
           label: operation.label,
-          principal: link.subject,
+          principal: subject,
           request_id: requestId,
         },
       });

@@ -40,7 +40,7 @@ import {
   markSucceeded,
   type Retention,
 } from './operation-lifecycle.ts';
-import type { OperationOrder } from './operation-request.ts';
+import type { ExportOrder } from './operation-request.ts';
 import type { JobContext, OperationWork } from './operation-worker.ts';
 import { type ArchiveServices, auditDetails, type CallerRequest, TOOL } from './services.ts';
 import { admitOperation, type OperationOptions, startOperation } from './start-operation.ts';
@@ -106,9 +106,6 @@ export async function exportStateArchive(
 function wishOf({ retainUntil, legalHold }: Retention) {
   return { ...(retainUntil !== null && { retainUntil }), ...(legalHold && { legalHold: true as const }) };
 }
-
-/** What an export is to do. */
-type ExportOrder = Extract<OperationOrder, { kind: 'EXPORT' }>;
 
 /**
  * What is said of the encryption of an archive, where it is not that of every one.

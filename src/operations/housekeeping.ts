@@ -7,9 +7,9 @@ import type { Database } from '../database/types.ts';
 import { RemovalRefusedError, StoreUnavailableError } from '../store/object-store.ts';
 import { removeArchive } from './archive-retention.ts';
 import { expireArchives, findExports, now } from './operation-lifecycle.ts';
-import { removeUpload } from './received-uploads.ts';
 import type { ArchiveServices } from './services.ts';
 import { findAbandoned, findPieces } from './upload-records.ts';
+import { removeUpload } from './uploads.ts';
 
 /** How often each process looks after what it knows. */
 export const HOUSEKEEPING_MS = 10 * 60 * 1000;

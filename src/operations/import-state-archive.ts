@@ -10,26 +10,25 @@ import { applyRestore } from '../restore/apply.ts';
 import { type Destination, destinationOf } from '../restore/destination.ts';
 import { type ConflictPolicy, findPlace } from '../restore/placement.ts';
 import { planRestore } from '../restore/plan.ts';
-import type { LocalFile } from '../store/object-store.ts';
 import { currentCaller, withdrawn } from './current-caller.ts';
 import { NotPermittedError, refuseUncovered } from './destination-permission.ts';
 import { exportReplacedState } from './export-state-archive.ts';
 import type { Idempotency } from './idempotency.ts';
 import { type ClaimedOperation, markSucceeded, type Success } from './operation-lifecycle.ts';
-import type { OperationOrder } from './operation-request.ts';
+import type { ImportOrder, StoredUpload } from './operation-request.ts';
 import type { JobContext, OperationWork } from './operation-worker.ts';
-import {
-  discardUpload,
-  readUpload,
-  removeUsedUpload,
-  type StoredUpload,
-  storeUpload,
-  uploadGone,
-  withLocalUpload,
-} from './received-uploads.ts';
 import { type ArchiveServices, auditDetails, type CallerRequest } from './services.ts';
 import { admitOperation, type OperationOptions, startOperation } from './start-operation.ts';
 import { claimUpload, findUpload } from './upload-records.ts';
+import {
+  discardUpload,
+  type ReceivedFile,
+  readUpload,
+  removeUsedUpload,
+  storeUpload,
+  uploadGone,
+  withLocalUpload,
+} from './uploads.ts';
 import { aboutField, RequestRefusedError } from './user-error.ts';
 
 /** What to restore, and under which name. */
@@ -43,15 +42,9 @@ export interface ImportRequest extends OperationOptions {
   readonly expectedSha256: string | null;
 }
 
-/** A file that was received whole, on this machine's disk. It goes into the store when there is an operation for it. */
-export interface ReceivedFile extends LocalFile {
-  readonly fileName: string;
-  readonly sizeBytes: bigint;
-}
-
 /**
- * Starts a restore from a file that came with the request, or finds the one the idempotency key stands for. The file is
- * removed before it returns.
+ * Starts a restore from a file that came with the request, or finds the one the idempotency key stands for. The file goes into
+ * the store when there can be an operation for it, and is removed here before it returns.
  *
  * @returns the operation's id.
  * @throws RequestRefusedError, RestoreRefusedError or ArchiveError when it is refused before there is an operation: no row is
@@ -231,9 +224,6 @@ async function startImport(
     input,
   );
 }
-
-/** What an import is to do. */
-type ImportOrder = Extract<OperationOrder, { kind: 'IMPORT' }>;
 
 /** The work of an import that was asked for. */
 export function importWork(

@@ -4,7 +4,7 @@ import type { Caller } from '../history/states.ts';
 import type { Idempotency } from './idempotency.ts';
 import { isAtWork, now } from './operation-lifecycle.ts';
 import type { OperationKind } from './operation-records.ts';
-import { type OperationOrder, writeRequest } from './operation-request.ts';
+import { type OperationRequest, writeRequest } from './operation-request.ts';
 
 /** What an operation is recorded with before it begins. */
 export interface NewOperation {
@@ -19,7 +19,7 @@ export interface NewOperation {
   readonly requestId: string;
   readonly idempotency: Idempotency | null;
   /** What any worker is to do; null for a part of another operation, which whoever does that one does. */
-  readonly order: OperationOrder | null;
+  readonly order: OperationRequest['order'] | null;
   /** The import that it is a part of; absent for all that are none. */
   readonly partOf?: string;
   /** What else is recorded in the transaction that records the operation; what it throws leaves neither. */

@@ -44,10 +44,7 @@ export class OperationQueue {
 
   /** Puts operations into the queue. Those that are in it stay as they are. */
   async send(operations: readonly QueuedOperation[]): Promise<void> {
-    const jobs = operations.map(({ id, environment: named, traceparent }) => {
-      const environment = named && { workspace: named.workspace, environment: named.environment };
-      return { id, data: { environment, traceparent } };
-    });
+    const jobs = operations.map(({ id, ...data }) => ({ id, data }));
     await this.#boss.insert(OPERATION_QUEUE, jobs);
   }
 

@@ -1,5 +1,4 @@
 import { z } from 'zod';
-import type { Principal } from '../auth/principal.ts';
 import type { NamespaceSelector } from '../history/namespace.ts';
 import type { Caller } from '../history/states.ts';
 import { selectorOf } from './current-caller.ts';
@@ -10,21 +9,29 @@ import { selectorOf } from './current-caller.ts';
  */
 
 const text = z.string();
-
+const readOnlySet = z.codec(
+  z.array(text),
+  z.custom<ReadonlySet<string>>((value) => value instanceof Set),
+  {
+    decode: (list) => new Set(list),
+    encode: (set) => [...set],
+  },
+);
+const bigint = z.codec(text, z.bigint(), { decode: (written) => BigInt(written), encode: String });
 const environment = { workspace: text, environment: text };
 
-const storedPrincipal = z.object({
+const principal = z.object({
   subject: text,
   actor: text,
-  scopes: z.array(text),
+  scopes: readOnlySet,
   workspace: text.nullable(),
   environment: text.nullable(),
-  statePatterns: z.array(text).nullable(),
-  token: z.object({ kind: z.enum(['api-token', 'personal-access-token']), tokenId: text }).optional(),
+  statePatterns: z.array(text).readonly().nullable(),
+  token: z.object({ kind: z.enum(['api-token', 'personal-access-token']), tokenId: text }).exactOptional(),
   grants: z
     .array(
       z.object({
-        scopes: z.array(text),
+        scopes: readOnlySet,
         reach: z.discriminatedUnion('kind', [
           z.object({ kind: z.literal('global') }),
           z.object({ kind: z.literal('workspace'), workspace: text }),
@@ -32,7 +39,8 @@ const storedPrincipal = z.object({
         ]),
       }),
     )
-    .optional(),
+    .readonly()
+    .exactOptional(),
 });
 
 const conflictPolicy = z.discriminatedUnion('kind', [
@@ -40,93 +48,66 @@ const conflictPolicy = z.discriminatedUnion('kind', [
   z.strictObject({
     kind: z.literal('OVERWRITE'),
     confirmName: text,
-    expectedCurrentSerial: text.transform(BigInt).nullable(),
+    expectedCurrentSerial: bigint.nullable(),
   }),
 ]);
 
-// Strict: what a later release asks for beyond this, this one would leave out without a word.
-const order = z.discriminatedUnion('kind', [
-  // Without the others, an earlier release knows what to do: they are there when they are wished for.
-  z.strictObject({
-    kind: z.literal('EXPORT'),
-    retainUntil: text.optional(),
-    legalHold: z.literal(true).optional(),
-    sealing: z.strictObject({ recipients: z.array(text), discloseHistoryDigest: z.boolean() }).optional(),
+// Without the others, an earlier release knows what to do: they are there when they are wished for.
+const exportOrder = z.strictObject({
+  kind: z.literal('EXPORT'),
+  retainUntil: text.optional(),
+  legalHold: z.literal(true).optional(),
+  sealing: z.strictObject({ recipients: z.array(text), discloseHistoryDigest: z.boolean() }).optional(),
+});
+
+const importOrder = z.strictObject({
+  kind: z.literal('IMPORT'),
+  upload: z.strictObject({
+    /** The id of its record, which says where its pieces are. */
+    key: text,
+    /** Lowercase hex. */
+    sha256: text,
+    fileName: text,
+    /** The field of the import's input that leads to it. */
+    inputField: z.enum(['file', 'uploadId']).default('file'),
   }),
-  z.strictObject({
-    kind: z.literal('IMPORT'),
-    upload: z.strictObject({
-      key: text,
-      sha256: text,
-      fileName: text,
-      inputField: z.enum(['file', 'uploadId']).default('file'),
-    }),
-    label: text,
-    onConflict: conflictPolicy,
-    allowSharedLineage: z.boolean(),
-    dryRun: z.boolean(),
-  }),
-]);
+  label: text,
+  onConflict: conflictPolicy,
+  allowSharedLineage: z.boolean(),
+  dryRun: z.boolean(),
+});
 
 const storedRequest = z.strictObject({
   environment: z.strictObject(environment).nullable(),
-  principal: storedPrincipal,
-  order,
+  principal,
+  // Strict: what a later release asks for beyond this, this one would leave out without a word.
+  order: z.discriminatedUnion('kind', [exportOrder, importOrder]),
 });
 
-/** What is to be done. */
-export type OperationOrder = z.output<typeof order>;
+/** What an export is to do. */
+export type ExportOrder = z.output<typeof exportOrder>;
 
-/** An operation's request: where, with whose rights, and what. */
-export interface OperationRequest {
-  readonly environment: NamespaceSelector;
-  readonly principal: Principal;
-  readonly order: OperationOrder;
-}
+/** What an import is to do. */
+export type ImportOrder = z.output<typeof importOrder>;
+
+/** A file that a caller sent, in the store: whichever machine works on it can fetch it. */
+export type StoredUpload = ImportOrder['upload'];
+
+/** An operation's request: where, with whose rights, and what is to be done. */
+export type OperationRequest = z.output<typeof storedRequest>;
 
 /** The JSON text that a record keeps of a request. */
-export function writeRequest(caller: Caller, asked: OperationOrder): string {
-  const { subject, actor, scopes, workspace, environment, statePatterns, token, grants } = caller.principal;
-  const selector = selectorOf(caller);
-  return JSON.stringify(
-    {
-      environment: selector && { workspace: selector.workspace, environment: selector.environment },
-      principal: {
-        subject,
-        actor,
-        scopes: [...scopes],
-        workspace,
-        environment,
-        statePatterns,
-        token,
-        grants: grants?.map(({ scopes, reach }) => ({ scopes: [...scopes], reach })),
-      },
-      order: asked,
-    },
-    (_key, value) => (typeof value === 'bigint' ? String(value) : value),
-  );
+export function writeRequest(caller: Caller, order: OperationRequest['order']): string {
+  const request = { environment: selectorOf(caller), principal: caller.principal, order };
+  return JSON.stringify(z.encode(storedRequest, request));
 }
 
 /** The request that a record keeps; null when a later release wrote it and means something this one does not know. */
 export function readRequest(written: string): OperationRequest | null {
-  const read = storedRequest.safeParse(JSON.parse(written));
-  if (!read.success) return null;
-  const { principal, ...rest } = read.data;
-  const { token, grants, ...known } = principal;
-  return {
-    ...rest,
-    principal: {
-      ...known,
-      scopes: new Set(principal.scopes),
-      ...(token && { token }),
-      ...(grants && {
-        grants: grants.map(({ scopes, reach }) => ({ scopes: new Set(scopes), reach })),
-      }),
-    },
-  };
+  return storedRequest.safeParse(JSON.parse(written)).data ?? null;
 }
 
-const whereabouts = z.object({ environment: z.strictObject(environment).nullable() });
+const whereabouts = storedRequest.pick({ environment: true }).strip();
 
 /** The environment of a request, whatever else is in it; undefined when a later release says it in a way of its own. */
 export function environmentOf(written: string): NamespaceSelector | undefined {

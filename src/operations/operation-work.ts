@@ -1,8 +1,8 @@
 import { exportWork } from './export-state-archive.ts';
 import { importWork } from './import-state-archive.ts';
 import type { Workshop } from './operation-worker.ts';
-import { removeUsedUpload } from './received-uploads.ts';
 import type { ArchiveServices } from './services.ts';
+import { removeUsedUpload } from './uploads.ts';
 
 /** What is to be done for an operation of each kind. */
 export function openWorkshop(services: ArchiveServices): Workshop {

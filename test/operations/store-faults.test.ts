@@ -10,7 +10,7 @@ import { downloadUrl, openArchive } from '../../src/operations/downloads.ts';
 import { housekeep, sweepStore } from '../../src/operations/housekeeping.ts';
 import { importStagedArchive } from '../../src/operations/import-state-archive.ts';
 import type { OperationRecord } from '../../src/operations/operation-records.ts';
-import { openUpload, stageUpload, UploadRefusedError } from '../../src/operations/staged-uploads.ts';
+import { openUpload, stageUpload, UploadRefusedError } from '../../src/operations/uploads.ts';
 import { toUserError } from '../../src/operations/user-error.ts';
 import { StoreUnavailableError } from '../../src/store/object-store.ts';
 import { loadTerraformHistory } from '../support/fixtures.ts';
@@ -81,7 +81,7 @@ async function beginParts(key: string): Promise<void> {
 }
 
 async function* piecesOf(bytes: Buffer) {
-  yield bytes;
+  yield Buffer.from(bytes);
 }
 
 async function send({ id, token }: { id: string; token: string }, bytes: Buffer): Promise<bigint> {

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/g
 import type { Caller } from '../../src/history/states.ts';
 import { removeAbandonedUploads, sweepStore } from '../../src/operations/housekeeping.ts';
 import { importStagedArchive } from '../../src/operations/import-state-archive.ts';
-import { openUpload, stageUpload } from '../../src/operations/staged-uploads.ts';
+import { openUpload, stageUpload } from '../../src/operations/uploads.ts';
 import { RemovalRefusedError } from '../../src/store/object-store.ts';
 import {
   archivePath,
@@ -41,7 +41,7 @@ async function stage(bytes: Buffer): Promise<{ id: string; token: string }> {
 }
 
 async function* once(bytes: Buffer) {
-  yield bytes;
+  yield Buffer.from(bytes);
 }
 
 async function send(

@@ -15,8 +15,8 @@ import {
 } from '../../operations/import-state-archive.ts';
 import { importStateSnapshot } from '../../operations/import-state-snapshot.ts';
 import type { OperationRecord } from '../../operations/operation-records.ts';
-import { stageUpload } from '../../operations/staged-uploads.ts';
 import { type OperationOptions, undecided } from '../../operations/start-operation.ts';
+import { stageUpload } from '../../operations/uploads.ts';
 import {
   pathTo,
   RequestRefusedError,
