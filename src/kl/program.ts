@@ -4,7 +4,7 @@ import { type CommonOptions, type Context, contextOf, interruption } from './con
 import { EXIT, type Exit, failure, KlError } from './endings.ts';
 
 /** What a command does: it is loaded only when it is called. */
-type CommandFunction = (context: Context, options: never, ...args: never[]) => Promise<Exit>;
+type Load = () => Promise<{ run(context: Context, options: never, ...args: never[]): Promise<Exit> }>;
 
 /** How the command that ran was called, and how it ended. */
 interface Call {
@@ -85,10 +85,13 @@ function buildProgram(signal: AbortSignal, call: Call): Command {
 
   const group = (word: string, description: string) =>
     program.command(word).description(description).helpCommand(false).enablePositionalOptions();
-  const leaf = (parent: Command, word: string, description: string, load: () => Promise<CommandFunction>) =>
-    parent
-      .command(word)
-      .description(description)
+  const leaf = (parent: Command, word: string, load: Load, examples: readonly string[]) => {
+    const command = parent.command(word);
+    if (examples.length > 0) {
+      const lines = examples.map((example) => `  ${name} ${example}`);
+      command.addHelpText('after', `\nExamples:\n${lines.join('\n')}`);
+    }
+    return command
       .addOption(
         new Option('--format <format>', 'how the result is written')
           .choices(['table', 'json'])
@@ -98,9 +101,12 @@ function buildProgram(signal: AbortSignal, call: Call): Command {
       .action(async (...given: unknown[]) => {
         const options = given.at(-2) as CommonOptions;
         call.options = options;
-        const perform = (await load()) as (context: Context, ...rest: unknown[]) => Promise<Exit>;
+        const { run: perform } = (await load()) as {
+          run(context: Context, ...rest: unknown[]): Promise<Exit>;
+        };
         call.exit = await perform(await contextOf(options, signal), options, ...given.slice(0, -2));
       });
+  };
   const serviceLeaf: typeof leaf = (...args) =>
     leaf(...args)
       .option(
@@ -111,51 +117,36 @@ function buildProgram(signal: AbortSignal, call: Call): Command {
       .option('--reason <text>', 'why support works there; it is recorded');
   const identity = () =>
     new Option('--identity <file>', 'the keys of encrypted archives, as age-keygen writes them');
-  const examples = (...lines: string[]) =>
-    `\nExamples:\n${lines.map((line) => `  ${name} ${line}`).join('\n')}`;
 
   const exporting = group('export', 'take histories home');
-  serviceLeaf(
-    exporting,
-    'state',
-    "one state's whole history to one verified file",
-    async () => (await import('./commands/export-state.ts')).exportOneState,
-  )
+  serviceLeaf(exporting, 'state', () => import('./commands/export-state.ts'), [
+    'export state prod/network --out network.klstate',
+    'export state prod/network -o - | aws s3 cp - s3://kept/network.klstate',
+  ])
+    .description("one state's whole history to one verified file")
     .argument('<name>', "the state's name")
     .option('-o, --out <file>', "where to; - for standard output; a file of the state's name unless given")
     .option('--force', 'replace a file that is there')
     .option('--if-changed <digest>', 'do nothing while the history digest is this one')
     .option('--recipient <recipient>', 'encrypt it for an age recipient, too; may be given again', collected)
     .option('--disclose-digest', 'let the history digest be read in an encrypted file without a key')
-    .addOption(identity())
-    .addHelpText(
-      'after',
-      examples(
-        'export state prod/network --out network.klstate',
-        'export state prod/network -o - | aws s3 cp - s3://kept/network.klstate',
-      ),
-    );
-  serviceLeaf(
-    exporting,
-    'states',
-    'every matching state to a directory; again, only what has changed',
-    async () => (await import('./commands/export-states.ts')).exportStates,
-  )
+    .addOption(identity());
+  serviceLeaf(exporting, 'states', () => import('./commands/export-states.ts'), [
+    "export states 'prod/*' --out kept",
+    "export states '*' --out kept --quiet",
+  ])
+    .description('every matching state to a directory; again, only what has changed')
     .argument('<pattern>', "a name, or a prefix that ends in *, as 'prod/*'")
     .requiredOption('-o, --out <directory>', 'where to; its index.json says what is there')
-    .addOption(identity())
-    .addHelpText(
-      'after',
-      examples("export states 'prod/*' --out kept", "export states '*' --out kept --quiet"),
-    );
+    .addOption(identity());
 
   const importing = group('import', 'bring histories back');
-  serviceLeaf(
-    importing,
-    'archive',
-    'a history from a file, verified here before a byte is sent',
-    async () => (await import('./commands/import-archive.ts')).importOneArchive,
-  )
+  serviceLeaf(importing, 'archive', () => import('./commands/import-archive.ts'), [
+    'import archive network.klstate',
+    'import archive network.klstate --as prod/restored --dry-run',
+    'import archive network.klstate --overwrite --confirm prod/network --expect-serial 12',
+  ])
+    .description('a history from a file, verified here before a byte is sent')
     .argument('<file>', 'the archive')
     .option('--as <name>', "the name to restore under; the archive's own unless given")
     .option('--archived-copy', 'as an archived state, beside what is there')
@@ -165,125 +156,79 @@ function buildProgram(signal: AbortSignal, call: Call): Command {
     .option('--allow-shared-lineage', 'allow a second live state of this lineage')
     .addOption(identity())
     .option('--dry-run', 'say what it would do, and do nothing')
-    .option('-y, --yes', 'ask nothing')
-    .addHelpText(
-      'after',
-      examples(
-        'import archive network.klstate',
-        'import archive network.klstate --as prod/restored --dry-run',
-        'import archive network.klstate --overwrite --confirm prod/network --expect-serial 12',
-      ),
-    );
-  serviceLeaf(
-    importing,
-    'archives',
-    'every archive of a directory, each under its own name',
-    async () => (await import('./commands/import-archives.ts')).importArchives,
-  )
+    .option('-y, --yes', 'ask nothing');
+  serviceLeaf(importing, 'archives', () => import('./commands/import-archives.ts'), [
+    'import archives kept --dry-run',
+    'import archives kept --yes',
+  ])
+    .description('every archive of a directory, each under its own name')
     .argument('<directory>', 'what `export states` made')
     .addOption(identity())
     .option('--dry-run', 'say what it would do, and do nothing')
-    .option('-y, --yes', 'ask nothing')
-    .addHelpText('after', examples('import archives kept --dry-run', 'import archives kept --yes'));
-  serviceLeaf(
-    importing,
-    'snapshot',
-    'one state file as the next version of a state; no history',
-    async () => (await import('./commands/import-snapshot.ts')).importSnapshot,
-  )
+    .option('-y, --yes', 'ask nothing');
+  serviceLeaf(importing, 'snapshot', () => import('./commands/import-snapshot.ts'), [
+    'import snapshot terraform.tfstate --name prod/network',
+    'import snapshot - --name prod/network --yes < terraform.tfstate',
+  ])
+    .description('one state file as the next version of a state; no history')
     .argument('<file>', 'the state file; - for standard input')
     .requiredOption('--name <name>', "the state's name")
-    .option('-y, --yes', 'ask nothing')
-    .addHelpText(
-      'after',
-      examples(
-        'import snapshot terraform.tfstate --name prod/network',
-        'import snapshot - --name prod/network --yes < terraform.tfstate',
-      ),
-    );
+    .option('-y, --yes', 'ask nothing');
 
   const archive = group('archive', 'look into archives, check them and make them, without a server');
-  leaf(
-    archive,
-    'inspect',
-    'say what an archive says of itself, at once and unverified',
-    async () => (await import('./commands/archive-inspect.ts')).inspectArchive,
-  )
+  leaf(archive, 'inspect', () => import('./commands/archive-inspect.ts'), [
+    'archive inspect network.klstate --versions --tags',
+  ])
+    .description('say what an archive says of itself, at once and unverified')
     .argument('<file>', 'the archive')
     .option('--versions', 'list the versions')
     .option('--tags', 'list the tags')
     .option('--events', 'list the audit events, without their payloads')
     .option('--resources', 'list the resource spans')
-    .addOption(identity())
-    .addHelpText('after', examples('archive inspect network.klstate --versions --tags'));
-  serviceLeaf(
-    archive,
-    'verify',
-    'say whether archives are complete, and whether they could be restored',
-    async () => (await import('./commands/archive-verify.ts')).verifyArchives,
-  )
+    .addOption(identity());
+  serviceLeaf(archive, 'verify', () => import('./commands/archive-verify.ts'), [
+    'archive verify kept/prod/*.klstate',
+    'archive verify network.klstate --against prod/network',
+  ])
+    .description('say whether archives are complete, and whether they could be restored')
     .argument('<files...>', 'the archives')
     .option('--against <name>', 'compare with the history that the service holds of this state')
     .option('--keys <file>', 'public keys (PEM) of those whose signatures count')
     .option('--require-signature', 'refuse what none of them has signed')
-    .addOption(identity())
-    .addHelpText(
-      'after',
-      examples('archive verify kept/prod/*.klstate', 'archive verify network.klstate --against prod/network'),
-    );
-  leaf(
-    archive,
-    'extract',
-    'give out one raw state, byte for byte',
-    async () => (await import('./commands/archive-extract.ts')).extractVersion,
-  )
+    .addOption(identity());
+  leaf(archive, 'extract', () => import('./commands/archive-extract.ts'), [
+    'archive extract network.klstate --version release-2026-03 -o network.tfstate',
+    'archive extract network.klstate | terraform state push -',
+  ])
+    .description('give out one raw state, byte for byte')
     .argument('<file>', 'the archive')
     .option('--version <ref>', 'a serial, @N for the Nth newest, a tag, an id, or current', 'current')
     .option('-o, --out <path>', 'where to; - for standard output', '-')
     .option('--force', 'replace a file that is there')
     .option('--salvage', 'also out of a damaged archive, unproven')
-    .addOption(identity())
-    .addHelpText(
-      'after',
-      examples(
-        'archive extract network.klstate --version release-2026-03 -o network.tfstate',
-        'archive extract network.klstate | terraform state push -',
-      ),
-    );
-  serviceLeaf(
-    archive,
-    'diff',
-    'say what differs, by resource, without secrets; ends with 1 when something does',
-    async () => (await import('./commands/archive-diff.ts')).diffArchives,
-  )
+    .addOption(identity());
+  serviceLeaf(archive, 'diff', () => import('./commands/archive-diff.ts'), [
+    'archive diff monday.klstate tuesday.klstate',
+    'archive diff network.klstate@10 network.klstate@12',
+    'archive diff network.klstate prod/network',
+  ])
+    .description('say what differs, by resource, without secrets; ends with 1 when something does')
     .argument('<before>', 'an archive, a version of one (FILE@REF), or a state of the service')
     .argument('<after>', 'likewise')
-    .addOption(identity())
-    .addHelpText(
-      'after',
-      examples(
-        'archive diff monday.klstate tuesday.klstate',
-        'archive diff network.klstate@10 network.klstate@12',
-        'archive diff network.klstate prod/network',
-      ),
-    );
-  leaf(
-    archive,
-    'redact',
-    'write an archive again without what is sensitive in its states, to be handed over',
-    async () => (await import('./commands/archive-redact.ts')).redactArchive,
-  )
+    .addOption(identity());
+  leaf(archive, 'redact', () => import('./commands/archive-redact.ts'), [
+    'archive redact network.klstate -o network-redacted.klstate',
+  ])
+    .description('write an archive again without what is sensitive in its states, to be handed over')
     .argument('<file>', 'the archive')
     .requiredOption('-o, --out <file>', 'the archive to write, which no import takes')
     .option('--force', 'replace a file that is there')
-    .addOption(identity())
-    .addHelpText('after', examples('archive redact network.klstate -o network-redacted.klstate'));
-  leaf(
-    archive,
-    'build',
-    'make an archive of the state files of one state, from wherever they come',
-    async () => (await import('./commands/archive-build.ts')).buildArchive,
-  )
+    .addOption(identity());
+  leaf(archive, 'build', () => import('./commands/archive-build.ts'), [
+    'archive build s3-versions/ --name prod/network -o network.klstate',
+    'archive build *.tfstate -o network.klstate --manifest when.csv --tag release-7=12',
+  ])
+    .description('make an archive of the state files of one state, from wherever they come')
     .argument('<paths...>', 'state files, or directories of them')
     .requiredOption('-o, --out <file>', 'the archive to write')
     .option('--name <name>', "the state's name; the file's unless given")
@@ -292,52 +237,31 @@ function buildProgram(signal: AbortSignal, call: Call): Command {
       'when and by whom: a CSV with the columns file, created_at, created_by, source',
     )
     .option('--tag <tag=serial>', 'tag a version; may be given again', collected)
-    .option('--force', 'replace a file that is there')
-    .addHelpText(
-      'after',
-      examples(
-        'archive build s3-versions/ --name prod/network -o network.klstate',
-        'archive build *.tfstate -o network.klstate --manifest when.csv --tag release-7=12',
-      ),
-    );
+    .option('--force', 'replace a file that is there');
 
-  serviceLeaf(
-    program,
+  serviceLeaf(program, 'status', () => import('./commands/status.ts'), [
     'status',
-    'how states stand, one state, or one operation',
-    async () => (await import('./commands/status.ts')).showStatus,
-  )
+    'status prod/network',
+    'status 0198c1d2-… --watch',
+  ])
+    .description('how states stand, one state, or one operation')
     .argument('[name-or-operation]', 'a state, or the id of an operation; every state unless given')
-    .option('--watch', 'go on until the operation has ended, or you have')
-    .addHelpText('after', examples('status', 'status prod/network', 'status 0198c1d2-… --watch'));
-  serviceLeaf(
-    program,
+    .option('--watch', 'go on until the operation has ended, or you have');
+  serviceLeaf(program, 'operations', () => import('./commands/operations.ts'), [
     'operations',
-    'exports and imports, newest first',
-    async () => (await import('./commands/operations.ts')).listOperations,
-  )
+    "operations 'prod/*' --limit 100",
+  ])
+    .description('exports and imports, newest first')
     .argument('[pattern]', 'those of one name, or of a prefix that ends in *')
-    .option('--limit <number>', 'how many', '20')
-    .addHelpText('after', examples('operations', "operations 'prod/*' --limit 100"));
-  serviceLeaf(
-    program,
-    'cancel',
-    'call an export or an import off',
-    async () => (await import('./commands/cancel.ts')).cancelOperation,
-  )
-    .argument('<operation>', 'its id')
-    .addHelpText('after', examples('cancel 0198c1d2-…'));
-  leaf(
-    program,
-    'login',
+    .option('--limit <number>', 'how many', '20');
+  serviceLeaf(program, 'cancel', () => import('./commands/cancel.ts'), ['cancel 0198c1d2-…'])
+    .description('call an export or an import off')
+    .argument('<operation>', 'its id');
+  leaf(program, 'login', () => import('./commands/login.ts'), ['login', 'login < token']).description(
     'keep a token, from standard input or KL_TOKEN',
-    async () => (await import('./commands/login.ts')).login,
-  ).addHelpText('after', examples('login', 'login < token'));
-  leaf(
-    program,
-    'whoami',
+  );
+  leaf(program, 'whoami', () => import('./commands/whoami.ts'), []).description(
     'who the token says you are, what it may and until when',
-    async () => (await import('./commands/login.ts')).whoAmI,
   );
   program
     .command('help')

@@ -23,11 +23,7 @@ interface Options extends CommonOptions {
 }
 
 /** `kl archive build`: state files from anywhere become a history. */
-export async function buildArchive(
-  context: Context,
-  options: Options,
-  paths: readonly string[],
-): Promise<Exit> {
+export async function run(context: Context, options: Options, paths: readonly string[]): Promise<Exit> {
   const { terminal, signal } = context;
   const { out, force = false } = options;
   if (!force) await refuseExisting(out);

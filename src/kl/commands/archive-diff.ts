@@ -33,7 +33,7 @@ interface HistoryComparison {
 }
 
 /** `kl archive diff`: what differs between two archives, two versions, or an archive and what a service holds. */
-export async function diffArchives(
+export async function run(
   context: Context,
   _options: CommonOptions,
   before: string,

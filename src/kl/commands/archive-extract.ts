@@ -15,7 +15,7 @@ interface Options extends CommonOptions {
 }
 
 /** `kl archive extract`: one raw state, byte for byte. Nothing is given out before the whole archive is verified. */
-export async function extractVersion(context: Context, options: Options, path: string): Promise<Exit> {
+export async function run(context: Context, options: Options, path: string): Promise<Exit> {
   const { terminal } = context;
   const { out, force = false, salvage = false } = options;
   if (out !== '-' && !force) await refuseExisting(out);

@@ -22,7 +22,7 @@ interface Inspected {
 }
 
 /** `kl archive inspect`: what an archive says of itself, from its first members; nothing is verified. */
-export async function inspectArchive(context: Context, options: Options, path: string): Promise<Exit> {
+export async function run(context: Context, options: Options, path: string): Promise<Exit> {
   const { terminal } = context;
   const size = await sizeOf(path);
   const read = await readHead(path, options, context).catch((error: unknown) => {

@@ -14,7 +14,7 @@ interface Options extends CommonOptions {
 }
 
 /** `kl archive redact`: an archive for somebody who may not see what is sensitive in it. */
-export async function redactArchive(context: Context, options: Options, path: string): Promise<Exit> {
+export async function run(context: Context, options: Options, path: string): Promise<Exit> {
   const { terminal } = context;
   const { out, force = false } = options;
   if (!force) await refuseExisting(out);

@@ -22,11 +22,7 @@ interface Comparison {
 }
 
 /** `kl archive verify`: whether files are complete, and whether what they hold could be restored. */
-export async function verifyArchives(
-  context: Context,
-  options: Options,
-  paths: readonly string[],
-): Promise<Exit> {
+export async function run(context: Context, options: Options, paths: readonly string[]): Promise<Exit> {
   const { terminal, signal } = context;
   const { requireSignature = false } = options;
   if (requireSignature && options.keys === undefined) {

@@ -7,7 +7,7 @@ import { connect, refuseErrors } from '../service.ts';
 import { operationText } from './status.ts';
 
 /** `kl cancel`: calls an operation off, and waits until it has ended without effect. */
-export async function cancelOperation(context: Context, _options: CommonOptions, id: string): Promise<Exit> {
+export async function run(context: Context, _options: CommonOptions, id: string): Promise<Exit> {
   const { terminal } = context;
   if (!isUuid(id))
     throw failure('USAGE', `${JSON.stringify(id)} is no id of an operation: kl operations lists them.`);

@@ -21,7 +21,7 @@ interface Options extends CommonOptions {
 }
 
 /** `kl export state`: one state's whole history to one verified file. */
-export async function exportOneState(context: Context, options: Options, name: string): Promise<Exit> {
+export async function run(context: Context, options: Options, name: string): Promise<Exit> {
   const { terminal } = context;
   const { force = false } = options;
   const out = options.out ?? archivePathOf(name).replaceAll('/', '-');

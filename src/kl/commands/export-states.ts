@@ -31,7 +31,7 @@ interface Taken {
 }
 
 /** `kl export states`: every matching state to a directory; what has not changed since the last time is left as it is. */
-export async function exportStates(context: Context, options: Options, pattern: string): Promise<Exit> {
+export async function run(context: Context, options: Options, pattern: string): Promise<Exit> {
   const { terminal, signal, identity } = context;
   const { out: directory } = options;
   const service = await connect(context);

@@ -26,7 +26,7 @@ interface Options extends CommonOptions {
 }
 
 /** `kl import archive`: a history from a file into the service, verified here before a byte is sent. */
-export async function importOneArchive(context: Context, options: Options, path: string): Promise<Exit> {
+export async function run(context: Context, options: Options, path: string): Promise<Exit> {
   const { terminal, signal } = context;
   const { dryRun = false, yes = false } = options;
   checkOptions(options, terminal);

@@ -31,7 +31,7 @@ interface Brought {
 }
 
 /** `kl import archives`: every archive of a directory, under its own name; what is there already is left as it is. */
-export async function importArchives(context: Context, options: Options, directory: string): Promise<Exit> {
+export async function run(context: Context, options: Options, directory: string): Promise<Exit> {
   const { terminal, signal } = context;
   const { dryRun = false, yes = false } = options;
   if (!dryRun && !yes && !terminal.isInteractive) {

@@ -26,7 +26,7 @@ interface Payload {
 }
 
 /** `kl import snapshot`: one state file becomes the next version of a state. */
-export async function importSnapshot(context: Context, options: Options, path: string): Promise<Exit> {
+export async function run(context: Context, options: Options, path: string): Promise<Exit> {
   const { terminal, signal } = context;
   const { name, yes = false } = options;
   if (!yes && (path === '-' || !terminal.isInteractive)) {

@@ -1,16 +1,15 @@
 import { on } from 'node:events';
 import type { CommonOptions, Context } from '../context.ts';
-import { credentialsPath, findCredential, findEndpoint, keepToken } from '../credentials.ts';
-import { DOCUMENTS } from '../documents.ts';
+import { credentialsPath, findEndpoint, keepToken } from '../credentials.ts';
 import { EXIT, type Exit, failure } from '../endings.ts';
 import { Service } from '../service.ts';
-import { pairs } from '../tables.ts';
+import { callerOf } from './whoami.ts';
 
 /** Longer than any credential that the service accepts. */
 const MAX_TOKEN_CHARACTERS = 16_384;
 
 /** `kl login`: keeps a token, once the service has accepted it. */
-export async function login(context: Context, _options: CommonOptions): Promise<Exit> {
+export async function run(context: Context, _options: CommonOptions): Promise<Exit> {
   const { terminal, signal } = context;
   const endpoint = await findEndpoint();
   const path = credentialsPath();
@@ -55,43 +54,4 @@ async function tokenFromInput({ terminal, signal }: Context): Promise<string> {
       process.stderr.write('\n');
     }
   }
-}
-
-/** `kl whoami`: who the service takes the token for, and what it permits. */
-export async function whoAmI({ terminal, signal }: Context, _options: CommonOptions): Promise<Exit> {
-  const { endpoint, token } = await findCredential();
-  const caller = await callerOf(new Service(endpoint, token, signal));
-  terminal.result({ endpoint, ...caller }, () =>
-    pairs([
-      ['Endpoint', endpoint],
-      ['Subject', caller.subject],
-      ['Name', caller.actor],
-      ['Scopes', caller.scopes.join(' ')],
-      ['Workspace', caller.workspaceId ?? 'none: say --workspace'],
-      ['Environment', caller.environmentId ?? 'none: say --environment'],
-      ['States', caller.statePatterns?.join(' ') ?? 'all'],
-      ['Expires', caller.expiresAt ?? 'when it is revoked'],
-    ]),
-  );
-  return EXIT.done;
-}
-
-interface Caller {
-  readonly subject: string;
-  readonly actor: string;
-  readonly scopes: readonly string[];
-  readonly workspaceId: string | null;
-  readonly environmentId: string | null;
-  readonly statePatterns: readonly string[] | null;
-  readonly expiresAt: string | null;
-}
-
-/** @throws KlError when the service does not accept the credential. */
-async function callerOf(service: Service): Promise<Caller> {
-  const { stateArchiveCaller } = await service.ask<{ stateArchiveCaller: Caller | null }>(
-    DOCUMENTS.caller,
-    {},
-  );
-  if (stateArchiveCaller !== null) return stateArchiveCaller;
-  throw failure('UNKNOWN_ANSWER', 'The service does not say who the credential is.');
 }

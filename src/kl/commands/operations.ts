@@ -13,11 +13,7 @@ interface Options extends CommonOptions {
 const MOST = 100;
 
 /** `kl operations`: exports and imports, newest first. */
-export async function listOperations(
-  context: Context,
-  options: Options,
-  pattern: string | undefined,
-): Promise<Exit> {
+export async function run(context: Context, options: Options, pattern: string | undefined): Promise<Exit> {
   const limit = Number(options.limit);
   if (!Number.isInteger(limit) || limit < 1 || limit > MOST) {
     throw failure('USAGE', `--limit: expected a number from 1 to ${MOST}.`);

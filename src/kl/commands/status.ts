@@ -23,11 +23,7 @@ interface Shown {
 const WATCH_MS = 2_000;
 
 /** `kl status`: every state, one state, or one operation. */
-export async function showStatus(
-  context: Context,
-  options: Options,
-  what: string | undefined,
-): Promise<Exit> {
+export async function run(context: Context, options: Options, what: string | undefined): Promise<Exit> {
   const { terminal } = context;
   const service = await connect(context);
   let before = '';
