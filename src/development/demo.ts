@@ -1,5 +1,6 @@
+import { openAsBlob } from 'node:fs';
 import { mkdir, rm, writeFile } from 'node:fs/promises';
-import { join, relative } from 'node:path';
+import { basename, join, relative } from 'node:path';
 import { styleText } from 'node:util';
 import pino from 'pino';
 import { verifyArchive } from '../archive/reader.ts';
@@ -8,7 +9,8 @@ import { blameOperator, exitWith } from '../base/operator-error.ts';
 import { type Config, readConfig, readDataDirectory } from '../config.ts';
 import { connectDatabase, type KilolockDatabase } from '../database/connection.ts';
 import { prepareControlDatabase } from '../database/prepare.ts';
-import { Service, sentFile } from '../kl/service.ts';
+import { asks } from '../kl/documents.ts';
+import { Service } from '../kl/service.ts';
 import { startService } from '../service.ts';
 import { type EmbeddedServer, startEmbeddedServer } from './embedded-server.ts';
 import { createKilolockTables } from './kilolock-tables.ts';
@@ -19,31 +21,33 @@ import { loadSampleHistory, SAMPLE_LABEL } from './sample-history.ts';
  * another backend, over HTTP as a client would do it. Ends with 0 when all three history digests agree.
  */
 
-const PREVIEW = `query ($name: String!) {
-  stateArchive(name: $name) {
-    manifest { versionCount tagCount eventCount resourceSpanCount rawBytes historyDigest }
-  }
-}`;
-
-const EXPORT = `mutation ($name: String!) {
-  exportStateArchive(input: { name: $name, waitSeconds: 25 }) {
-    operation { archive { historyDigest sha256 sizeBytes fileName downloadUrl } }
-    userErrors { code message }
-  }
-}`;
-
-const IMPORT = `mutation ($file: Upload!, $expectedSha256: Sha256!) {
-  importStateArchive(input: { file: $file, expectedSha256: $expectedSha256, waitSeconds: 25 }) {
-    operation { report { versionCount tagCount eventCount resourceSpanCount outputCount } }
-    userErrors { code message }
-  }
-}`;
-
 /** What is asked for of each, as JSON has it: 64-bit integers are strings. */
 type Manifest = Record<'versionCount' | 'tagCount' | 'eventCount' | 'resourceSpanCount', number> &
   Record<'rawBytes' | 'historyDigest', string>;
 type ExportedArchive = Record<'historyDigest' | 'sha256' | 'sizeBytes' | 'fileName' | 'downloadUrl', string>;
 type Report = Record<'versionCount' | 'tagCount' | 'resourceSpanCount' | 'outputCount', number>;
+
+const PREVIEW = asks<{ manifest: Manifest } | null>(`query ($name: String!) {
+  stateArchive(name: $name) {
+    manifest { versionCount tagCount eventCount resourceSpanCount rawBytes historyDigest }
+  }
+}`);
+
+const EXPORT = asks<{ operation: { archive: ExportedArchive } }>(`mutation ($name: String!) {
+  exportStateArchive(input: { name: $name, waitSeconds: 25 }) {
+    operation { archive { historyDigest sha256 sizeBytes fileName downloadUrl } }
+    userErrors { code message }
+  }
+}`);
+
+const IMPORT = asks<{
+  operation: { report: Report };
+}>(`mutation ($file: Upload!, $expectedSha256: Sha256!) {
+  importStateArchive(input: { file: $file, expectedSha256: $expectedSha256, waitSeconds: 25 }) {
+    operation { report { versionCount tagCount eventCount resourceSpanCount outputCount } }
+    userErrors { code message }
+  }
+}`);
 
 // Without listeners a signal ends the process past its exit handlers, and the server would stay behind.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1));
@@ -157,18 +161,13 @@ async function startBackend(server: EmbeddedServer, directory: string, name: str
 }
 
 async function previewOf({ client }: Backend): Promise<Manifest> {
-  const { stateArchive } = await client.ask<{ stateArchive: { manifest: Manifest } | null }>(PREVIEW, {
-    name: SAMPLE_LABEL,
-  });
-  if (stateArchive === null) throw new Error(`There is no state ${SAMPLE_LABEL}.`);
-  return stateArchive.manifest;
+  const state = await client.ask(PREVIEW, { name: SAMPLE_LABEL });
+  if (state === null) throw new Error(`There is no state ${SAMPLE_LABEL}.`);
+  return state.manifest;
 }
 
 async function exportFrom({ client }: Backend): Promise<ExportedArchive> {
-  const { exportStateArchive } = await client.ask<{
-    exportStateArchive: Payload<{ archive: ExportedArchive }>;
-  }>(EXPORT, { name: SAMPLE_LABEL });
-  return operationOf(exportStateArchive).archive;
+  return (await client.ask(EXPORT, { name: SAMPLE_LABEL })).operation.archive;
 }
 
 /** Saves what a download link gives, for the owner alone. */
@@ -181,22 +180,9 @@ async function save(url: string, path: string): Promise<void> {
 }
 
 async function importInto({ client }: Backend, path: string, archive: ExportedArchive): Promise<Report> {
-  const { importStateArchive } = await client.ask<{ importStateArchive: Payload<{ report: Report }> }>(
-    IMPORT,
-    { expectedSha256: archive.sha256 },
-    { file: sentFile(path) },
-  );
-  return operationOf(importStateArchive).report;
-}
-
-interface Payload<Operation> {
-  readonly operation: Operation;
-  readonly userErrors: readonly { readonly code: string; readonly message: string }[];
-}
-
-function operationOf<Operation>({ operation, userErrors: [first] }: Payload<Operation>): Operation {
-  if (first !== undefined) throw new Error(`${first.code}: ${first.message}`);
-  return operation;
+  const file = new File([await openAsBlob(path)], basename(path));
+  const { operation } = await client.ask(IMPORT, { expectedSha256: archive.sha256 }, { file });
+  return operation.report;
 }
 
 function say(step: string, what: string): void {

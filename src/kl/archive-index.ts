@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isErrno } from '../base/errno.ts';
 import { failure } from './endings.ts';
-import { writePrivateFile } from './private-file.ts';
+import { unreadable, writePrivateFile } from './files.ts';
 
 /** An archive in a directory of archives. */
 export interface IndexEntry {
@@ -29,13 +29,10 @@ export const INDEX_FILE = 'index.json';
  */
 export async function readIndex(directory: string): Promise<Map<string, IndexEntry>> {
   const path = join(directory, INDEX_FILE);
-  let text: string;
-  try {
-    text = await readFile(path, 'utf8');
-  } catch (error) {
-    if (isErrno(error, 'ENOENT')) return new Map();
-    throw failure('FILE_UNUSABLE', `${path} cannot be read.`, { cause: error });
-  }
+  const text = await readFile(path, 'utf8').catch((error: unknown) =>
+    isErrno(error, 'ENOENT') ? null : unreadable(path)(error),
+  );
+  if (text === null) return new Map();
   try {
     const { format, states } = JSON.parse(text) as { format: unknown; states: IndexEntry[] };
     if (format === FORMAT && states.every(isEntry))
@@ -54,16 +51,8 @@ export async function writeIndex(directory: string, entries: ReadonlyMap<string,
 }
 
 function isEntry(entry: IndexEntry): boolean {
-  const texts = [
-    entry.name,
-    entry.currentSerial,
-    entry.historyDigest,
-    entry.sha256,
-    entry.sizeBytes,
-    entry.file,
-  ];
+  const { name, currentSerial, historyDigest, sha256, sizeBytes, file } = entry;
+  const texts = [name, currentSerial, historyDigest, sha256, sizeBytes, file];
   if (!texts.every((text) => typeof text === 'string')) return false;
-  return (
-    entry.file.split('/').every((segment) => !['', '.', '..'].includes(segment)) && !entry.file.includes('\\')
-  );
+  return file.split('/').every((segment) => !['', '.', '..'].includes(segment)) && !file.includes('\\');
 }

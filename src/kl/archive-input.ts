@@ -1,18 +1,16 @@
-import { stat } from 'node:fs/promises';
 import { readArchiveFile } from '../archive/archive-file.ts';
 import { ArchiveError, type ArchiveErrorCode } from '../archive/errors.ts';
 import { type ArchiveMembers, readArchive } from '../archive/reader.ts';
 import type { SignatureTrust } from '../archive/signing-keys.ts';
 import { Digested } from '../base/digested.ts';
-import { isErrno } from '../base/errno.ts';
 import type { Context } from './context.ts';
-import { failure, KlError } from './endings.ts';
-import { isSystemError, reasonOf } from './private-file.ts';
+import { KlError } from './endings.ts';
+import { isSystemError, sizeOf, unreadable } from './files.ts';
 import type { Work } from './progress.ts';
 import { isSealedFile, openSealed } from './sealed-input.ts';
 
 /** What to do about an archive that is not sound, by code. */
-const ADVICE: Readonly<Record<ArchiveErrorCode, string>> = {
+export const ARCHIVE_ADVICE: Readonly<Record<ArchiveErrorCode, string>> = {
   ARCHIVE_TRUNCATED: 'Fetch the file again, or export the state again.',
   ARCHIVE_CORRUPT: 'Fetch the file again, or export the state again.',
   ARCHIVE_UNSUPPORTED_FORMAT: 'Give a .klstate file; another format needs another release.',
@@ -63,32 +61,13 @@ export async function* bytesOf(path: string, signal?: AbortSignal): AsyncGenerat
     yield* readArchiveFile(path, { signal });
   } catch (error) {
     if (signal?.aborted || !isSystemError(error)) throw error;
-    throw failure('FILE_UNUSABLE', `${path} cannot be read (${reasonOf(error)}).`, { cause: error });
+    unreadable(path)(error);
   }
-}
-
-/** @throws KlError FILE_UNUSABLE for what is no regular file. */
-export async function sizeOf(path: string): Promise<number> {
-  try {
-    const found = await stat(path);
-    if (found.isFile()) return found.size;
-  } catch (error) {
-    if (isErrno(error, 'ENOENT')) throw failure('FILE_UNUSABLE', `There is no file ${path}.`);
-    throw failure('FILE_UNUSABLE', `${path} cannot be read (${reasonOf(error)}).`, { cause: error });
-  }
-  throw failure('FILE_UNUSABLE', `${path} is no file.`);
-}
-
-/** What to do about an archive that is refused. */
-export function adviceFor({ code }: ArchiveError): string {
-  return ADVICE[code];
 }
 
 /** An error of reading an archive as `kl` ends with it: what is wrong with the file is told by its name. */
 export function named(path: string, error: unknown): unknown {
   if (!(error instanceof ArchiveError)) return error;
-  return new KlError(error.code, `${path}: ${error.message}.`, {
-    advice: adviceFor(error),
-    cause: error,
-  });
+  const advice = ARCHIVE_ADVICE[error.code];
+  return new KlError(error.code, `${path}: ${error.message}.`, { advice, cause: error });
 }

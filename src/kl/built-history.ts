@@ -7,7 +7,6 @@ import { byTagName } from '../archive/history-digest.ts';
 import type { ArchivedState, ArchivedTag, ArchivedVersion, RawState } from '../archive/model.ts';
 import type { ArchiveContents } from '../archive/writer.ts';
 import { Digested } from '../base/digested.ts';
-import { isErrno } from '../base/errno.ts';
 import { present } from '../base/invariant.ts';
 import { stateLabelFault } from '../base/state-label.ts';
 import { utcTimeOf } from '../base/time.ts';
@@ -16,6 +15,7 @@ import { UnsupportedStateDocumentError } from '../terraform/errors.ts';
 import { bytesOf } from './archive-input.ts';
 import { DocumentReader } from './document-reader.ts';
 import { failure, KlError } from './endings.ts';
+import { unreadable } from './files.ts';
 
 /** What is known of a state's file beside its contents. */
 export interface FileFacts {
@@ -71,12 +71,7 @@ export async function stateFiles(
   const files: string[] = [];
   const others: string[] = [];
   for (const path of paths) {
-    const found = await stat(path).catch((error: unknown) => {
-      throw failure(
-        'FILE_UNUSABLE',
-        `${path} ${isErrno(error, 'ENOENT') ? 'is not there' : 'cannot be read'}.`,
-      );
-    });
+    const found = await stat(path).catch(unreadable(path));
     if (found.isFile()) {
       files.push(path);
       continue;

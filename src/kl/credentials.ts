@@ -1,10 +1,10 @@
+import { hash } from 'node:crypto';
 import { chmod, mkdir, readFile, stat } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { isErrno } from '../base/errno.ts';
-import { sha256Of } from './digests.ts';
 import { failure } from './endings.ts';
-import { writePrivateFile } from './private-file.ts';
+import { writePrivateFile } from './files.ts';
 
 /** What `kl login` keeps: the endpoint it was last told, and a token for each. */
 interface Kept {
@@ -70,7 +70,7 @@ export function callerOf(token: string): string {
     const claims = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString());
     return JSON.stringify([claims.iss, claims.sub]);
   } catch {
-    return sha256Of(token);
+    return hash('sha256', token);
   }
 }
 

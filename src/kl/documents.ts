@@ -3,18 +3,20 @@
  * the shapes are what the documents select.
  */
 
+/** A document with one field at its root, and what that field answers. Problems in it are the service's to refuse. */
+export type Document<Answer> = string & { readonly answer?: Answer };
+
+/** A document, once it is said what is answered. */
+export function asks<Answer>(document: string): Document<Answer> {
+  return document;
+}
+
 /** A file of an operation. */
 export interface FileAnswer {
   readonly sha256: string;
   readonly sizeBytes: string;
   readonly historyDigest: string;
   readonly fileName: string;
-}
-
-/** A problem that the service told. */
-export interface UserError {
-  readonly code: string;
-  readonly message: string;
 }
 
 /** An operation, wherever it is listed. */
@@ -34,7 +36,7 @@ export interface OperationAnswer {
   readonly finishedAt: string | null;
   readonly expiresAt: string | null;
   readonly archive: FileAnswer | null;
-  readonly error: UserError | null;
+  readonly error: { readonly code: string; readonly message: string } | null;
 }
 
 /** What an import did, or would do. */
@@ -98,10 +100,33 @@ export interface StateAnswer {
   readonly manifest: ManifestAnswer | null;
 }
 
+/** What was begun, or called off; null: nothing, and the service has said why. */
+interface Asked<Operation> {
+  readonly operation: Operation | null;
+}
+
 /** A page of a list. */
 export interface Page<Item> {
   readonly nodes: readonly Item[];
   readonly pageInfo: { readonly hasNextPage: boolean; readonly endCursor: string | null };
+}
+
+/** An upload that the service waits for. */
+export interface Announced {
+  readonly id: string;
+  /** A secret: whoever has it may send. */
+  readonly url: string;
+}
+
+/** Who a credential is, and what it may. */
+export interface CallerAnswer {
+  readonly subject: string;
+  readonly actor: string;
+  readonly scopes: readonly string[];
+  readonly workspaceId: string | null;
+  readonly environmentId: string | null;
+  readonly statePatterns: readonly string[] | null;
+  readonly expiresAt: string | null;
 }
 
 const OPERATION = `
@@ -126,29 +151,34 @@ const STATE = `
 
 /** By the names of the functions and commands that send them. */
 export const DOCUMENTS = {
-  history: `query ($name: String!, $scope: StateScopeInput) { stateArchive(name: $name, scope: $scope) { name ${MANIFEST} } }`,
-  state: `query ($name: String!, $scope: StateScopeInput) { stateArchive(name: $name, scope: $scope) { ${STATE} } }`,
-  states: `query ($prefix: String, $after: String, $scope: StateScopeInput) {
+  history: asks<{ readonly manifest: ManifestAnswer | null } | null>(
+    `query ($name: String!, $scope: StateScopeInput) { stateArchive(name: $name, scope: $scope) { name ${MANIFEST} } }`,
+  ),
+  state: asks<StateAnswer | null>(
+    `query ($name: String!, $scope: StateScopeInput) { stateArchive(name: $name, scope: $scope) { ${STATE} } }`,
+  ),
+  states: asks<Page<StateAnswer>>(`query ($prefix: String, $after: String, $scope: StateScopeInput) {
     stateArchives(first: 20, after: $after, filter: { namePrefix: $prefix }, scope: $scope) {
       nodes { ${STATE} }
       pageInfo { hasNextPage endCursor }
     }
-  }`,
-  operation: `query ($id: ID!, $scope: StateScopeInput) { stateArchiveOperation(id: $id, scope: $scope) { ${OPERATION} ${REPORT} } }`,
-  operations: `query ($first: Int!, $filter: StateArchiveOperationFilter, $scope: StateScopeInput) {
+  }`),
+  operation: asks<ImportAnswer | null>(
+    `query ($id: ID!, $scope: StateScopeInput) { stateArchiveOperation(id: $id, scope: $scope) { ${OPERATION} ${REPORT} } }`,
+  ),
+  operations: asks<
+    Pick<Page<OperationAnswer>, 'nodes'>
+  >(`query ($first: Int!, $filter: StateArchiveOperationFilter, $scope: StateScopeInput) {
     stateArchiveOperations(first: $first, filter: $filter, scope: $scope) { nodes { ${OPERATION} } }
-  }`,
-  link: `query ($id: ID!, $scope: StateScopeInput) {
+  }`),
+  link: asks<{
+    readonly archive: { readonly downloadUrl: string | null } | null;
+  } | null>(`query ($id: ID!, $scope: StateScopeInput) {
     stateArchiveOperation(id: $id, scope: $scope) { archive { downloadUrl } }
-  }`,
-  exportState: `mutation ($name: String!, $key: String!, $scope: StateScopeInput) {
-    exportStateArchive(input: { name: $name, scope: $scope, waitSeconds: 1, idempotencyKey: $key }) {
-      operation { ${OPERATION} }
-      userErrors { code message }
-    }
-  }`,
-  exportSealedState: `mutation (
-    $name: String!, $key: String!, $recipients: [String!]!, $discloseHistoryDigest: Boolean!, $scope: StateScopeInput
+  }`),
+  exportState: asks<Asked<OperationAnswer>>(`mutation (
+    $name: String!, $key: String!, $recipients: [String!]! = [], $discloseHistoryDigest: Boolean! = false,
+    $scope: StateScopeInput
   ) {
     exportStateArchive(input: {
       name: $name, scope: $scope, waitSeconds: 1, idempotencyKey: $key, recipients: $recipients,
@@ -157,16 +187,18 @@ export const DOCUMENTS = {
       operation { ${OPERATION} }
       userErrors { code message }
     }
-  }`,
-  stage: `mutation ($byteLength: BigInt!, $sha256: Sha256!, $fileName: String, $scope: StateScopeInput) {
+  }`),
+  stage: asks<{
+    readonly upload: Announced | null;
+  }>(`mutation ($byteLength: BigInt!, $sha256: Sha256!, $fileName: String, $scope: StateScopeInput) {
     stageStateArchiveUpload(
       input: { byteLength: $byteLength, sha256: $sha256, fileName: $fileName, scope: $scope }
     ) {
       upload { id url }
       userErrors { code message }
     }
-  }`,
-  importArchive: `mutation (
+  }`),
+  importArchive: asks<Asked<ImportAnswer>>(`mutation (
     $uploadId: ID!, $name: String, $onConflict: StateArchiveConflictPolicy!, $confirmName: String,
     $expectedCurrentSerial: BigInt, $allowSharedLineage: Boolean!, $dryRun: Boolean!, $expectedSha256: Sha256!, $key: String!,
     $scope: StateScopeInput
@@ -179,18 +211,21 @@ export const DOCUMENTS = {
       operation { ${OPERATION} ${REPORT} }
       userErrors { code message }
     }
-  }`,
-  caller: `{
-    stateArchiveCaller { subject actor scopes workspaceId environmentId statePatterns expiresAt }
-  }`,
-  cancel: `mutation ($id: ID!, $scope: StateScopeInput) {
+  }`),
+  caller: asks<CallerAnswer | null>(
+    '{ stateArchiveCaller { subject actor scopes workspaceId environmentId statePatterns expiresAt } }',
+  ),
+  cancel: asks<Asked<ImportAnswer>>(`mutation ($id: ID!, $scope: StateScopeInput) {
     cancelStateArchiveOperation(input: { id: $id, scope: $scope }) { operation { ${OPERATION} ${REPORT} } userErrors { code message } }
-  }`,
-  importSnapshot: `mutation ($file: Upload!, $name: String!, $key: String!, $scope: StateScopeInput) {
+  }`),
+  importSnapshot: asks<{
+    readonly stateArchive: Address | null;
+    readonly version: { readonly id: string; readonly serial: string; readonly createdAt: string } | null;
+  }>(`mutation ($file: Upload!, $name: String!, $key: String!, $scope: StateScopeInput) {
     importStateSnapshot(input: { file: $file, name: $name, scope: $scope, idempotencyKey: $key }) {
       stateArchive { name workspaceId environmentId }
       version { id serial createdAt sha256 }
       userErrors { code message }
     }
-  }`,
-} as const;
+  }`),
+};

@@ -151,6 +151,13 @@ export function failure(code: OwnCode, message: string, options: FailureOptions 
   return new KlError(code, message, options);
 }
 
+/** An error of the service, in its words. */
+export function refused({ code, message }: { readonly code: string; readonly message: string }): KlError {
+  return new KlError(code, message, {
+    advice: endingOf(code).again ? 'The same call may go through later.' : null,
+  });
+}
+
 /** What a code means; one that a later release of the service has is a plain failure. */
 export function endingOf(code: string): Ending {
   const known: Readonly<Record<string, Ending>> = { ...SERVICE_ENDINGS, ...OWN_ENDINGS };

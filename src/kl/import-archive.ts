@@ -1,13 +1,18 @@
 import { randomUUID } from 'node:crypto';
+import { writeFile } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+import { readArchiveFile } from '../archive/archive-file.ts';
 import { ArchiveError } from '../archive/errors.ts';
-import { REDACTED_FEATURE } from '../archive/format.ts';
+import { REDACTED_FEATURE, SEALED_FILE_EXTENSION } from '../archive/format.ts';
 import type { VerifiedArchive } from '../archive/reader.ts';
 import { named, type Reading } from './archive-input.ts';
-import { DOCUMENTS, type ImportAnswer, type UserError } from './documents.ts';
+import { DOCUMENTS, type ImportAnswer, type ReportAnswer } from './documents.ts';
 import { failure, KlError } from './endings.ts';
+import { temporaryDirectory } from './files.ts';
 import { waitForEnd } from './operations.ts';
 import type { Work } from './progress.ts';
-import { isPassing, type Service } from './service.ts';
+import { isSealedFile, openSealed } from './sealed-input.ts';
+import { isPassing, type Service, unexplained } from './service.ts';
 import { checkArchive } from './soundness.ts';
 import type { StagedUpload } from './staged-upload.ts';
 import { shellWord } from './texts.ts';
@@ -44,28 +49,44 @@ const ADVICE: Readonly<Record<string, string>> = {
   ARCHIVE_TOO_LARGE: 'Whoever runs the service can raise MAX_ARCHIVE_BYTES.',
 };
 
+/** An archive's file that a service can be sent; what was put aside for it goes away with it. */
+interface Prepared extends AsyncDisposable {
+  readonly path: string;
+  readonly archive: VerifiedArchive;
+}
+
 /**
- * Verifies an archive here, before a byte of it is sent: that it is complete, and that it could be restored.
+ * Verifies an archive here, before a byte of it is sent: that it is complete, and that it could be restored. One that is encrypted is
+ * opened into another file, since no service opens it.
  *
  * @throws KlError with the first thing that is wrong.
  */
-export async function verifyBeforeImport(
-  path: string,
-  reading: Reading,
-  work: Work,
-): Promise<VerifiedArchive> {
-  const { complete, isValid, findings } = await checkArchive(path, reading, work);
+export async function prepareImport(path: string, context: Reading, work: Work): Promise<Prepared> {
+  await using resources = new AsyncDisposableStack();
+  let plain = path;
+  if (await isSealedFile(path)) {
+    const aside = resources.use(await temporaryDirectory());
+    plain = join(aside.path, basename(path, SEALED_FILE_EXTENSION));
+    const inside = openSealed(readArchiveFile(path, context), context.identity);
+    await writeFile(plain, inside, { mode: 0o600, flag: 'wx' }).catch((error: unknown) => {
+      throw named(path, error);
+    });
+  }
+  const { complete, isValid, findings } = await checkArchive(plain, context, work);
   if (complete?.manifest.requiredFeatures.includes(REDACTED_FEATURE)) {
     throw named(
       path,
       new ArchiveError('ARCHIVE_REDACTED', 'values were taken out of this archive for a hand-over'),
     );
   }
-  if (complete !== null && isValid) return complete;
-  const [finding] = findings;
-  throw new KlError(finding?.code ?? 'ARCHIVE_CORRUPT', `${path}: ${finding?.message}`, {
-    advice: `Nothing was sent. kl archive verify tells more. ${finding?.advice ?? ''}`.trim(),
-  });
+  if (complete === null || !isValid) {
+    const [finding] = findings;
+    throw new KlError(finding?.code ?? 'ARCHIVE_CORRUPT', `${path}: ${finding?.message}`, {
+      advice: `Nothing was sent. kl archive verify tells more. ${finding?.advice ?? ''}`.trim(),
+    });
+  }
+  const kept = resources.move();
+  return { path: plain, archive: complete, [Symbol.asyncDispose]: () => kept.disposeAsync() };
 }
 
 /** What is to be imported. */
@@ -86,11 +107,10 @@ export async function importArchive(
   service: Service,
   imported: Imported,
   work: Work,
-  signal: AbortSignal,
-): Promise<ImportAnswer> {
+): Promise<ImportAnswer & { readonly report: ReportAnswer }> {
   try {
     const begun = await beginImport(service, imported).catch((error: unknown) => {
-      if (imported.dryRun || !(signal.aborted || isPassing(error))) throw error;
+      if (imported.dryRun || !(service.signal.aborted || isPassing(error))) throw error;
       imported.upload.leave();
       const name = imported.placement.name ?? imported.archive.manifest.state.label;
       const { code, message } = error instanceof KlError ? error : failure('INTERRUPTED', 'Interrupted.');
@@ -101,8 +121,7 @@ export async function importArchive(
     });
     if (!imported.dryRun) await imported.upload.use();
     const ended = await waitForEnd(service, begun, work);
-    if (ended.report === null) throw failure('UNKNOWN_ANSWER', 'The import ended without a report.');
-    return ended;
+    return { ...ended, report: ended.report ?? unexplained('ended the import without a report') };
   } catch (error) {
     const advice = error instanceof KlError ? ADVICE[error.code] : undefined;
     if (!(error instanceof KlError) || advice === undefined) throw error;
@@ -117,16 +136,6 @@ async function beginImport(
   // The key is made once: a repetition after a lost answer is the same request.
   const { sha256: expectedSha256 } = archive;
   const variables = { ...placement, uploadId: upload.id, dryRun, expectedSha256, key: randomUUID() };
-  const { importStateArchive } = await service.ask<{
-    importStateArchive: {
-      readonly operation: ImportAnswer | null;
-      readonly userErrors: readonly UserError[];
-    };
-  }>(DOCUMENTS.importArchive, variables);
-  const { operation, userErrors } = importStateArchive;
-  const [refusal] = userErrors;
-  if (refusal !== undefined) throw new KlError(refusal.code, refusal.message);
-  if (operation === null)
-    throw failure('UNKNOWN_ANSWER', 'The service began no import, and says nothing of why.');
-  return operation;
+  const { operation } = await service.ask(DOCUMENTS.importArchive, variables);
+  return operation ?? unexplained('began no import');
 }

@@ -1,7 +1,7 @@
 import { DOCUMENTS, type ImportAnswer, type OperationAnswer } from './documents.ts';
-import { endingOf, failure, KlError } from './endings.ts';
+import { failure, KlError, refused } from './endings.ts';
 import type { Work } from './progress.ts';
-import type { Service } from './service.ts';
+import { isPassing, type Service } from './service.ts';
 
 const FIRST_PAUSE_MS = 200;
 const LONGEST_PAUSE_MS = 2_000;
@@ -12,12 +12,8 @@ export function isGoingOn({ status }: Pick<OperationAnswer, 'status'>): boolean 
 }
 
 /** An operation; null when there is none that the credential may see. */
-export async function findOperation(service: Service, id: string): Promise<ImportAnswer | null> {
-  const { stateArchiveOperation } = await service.ask<{ stateArchiveOperation: ImportAnswer | null }>(
-    DOCUMENTS.operation,
-    { id },
-  );
-  return stateArchiveOperation;
+export function findOperation(service: Service, id: string): Promise<ImportAnswer | null> {
+  return service.ask(DOCUMENTS.operation, { id });
 }
 
 /**
@@ -46,38 +42,28 @@ export async function waitForEnd<Answer extends OperationAnswer>(
         throw failure('UNKNOWN_ANSWER', `The operation ${operation.id} is no longer to be found.`);
       operation = { ...operation, ...found };
     } catch (error) {
-      throw goingOn(error, operation.id);
+      if (!isLeftGoingOn(error)) throw error;
+      // Whoever no longer waits is told how to find it again.
+      const { id } = operation;
+      throw new KlError(error.code, error.message, {
+        advice: `The operation goes on without you: kl status ${id}, or kl cancel ${id}`,
+        cause: error,
+      });
     }
   }
   if (operation.status === 'SUCCEEDED' || operation.status === 'EXPIRED') return operation;
   if (operation.status === 'CANCELLED') {
     throw failure('OPERATION_CANCELLED', `The operation ${operation.id} was cancelled: nothing came of it.`);
   }
-  const { code, message } = operation.error ?? {
-    code: 'UNKNOWN_ANSWER',
-    message: `The operation ended as ${operation.status}, and the service says nothing of why.`,
-  };
-  throw new KlError(code, message, {
-    advice: endingOf(code).again ? 'The same call may go through later.' : null,
-  });
+  throw refused(
+    operation.error ?? {
+      code: 'UNKNOWN_ANSWER',
+      message: `The operation ended as ${operation.status}, and the service says nothing of why.`,
+    },
+  );
 }
 
-/** An operation that is being cancelled, once it has ended, however that was. */
-export async function waitForCancellation(service: Service, begun: ImportAnswer): Promise<ImportAnswer> {
-  let operation = begun;
-  while (isGoingOn(operation)) {
-    await service.pause(FIRST_PAUSE_MS);
-    operation = (await findOperation(service, operation.id)) ?? { ...operation, status: 'CANCELLED' };
-  }
-  return operation;
-}
-
-/** Whoever no longer waits is told how to find the operation again. */
-function goingOn(error: unknown, id: string): unknown {
-  if (!(error instanceof KlError) || !['INTERRUPTED', 'UNREACHABLE', 'UNAVAILABLE'].includes(error.code))
-    return error;
-  return new KlError(error.code, error.message, {
-    advice: `The operation goes on without you: kl status ${id}, or kl cancel ${id}`,
-    cause: error,
-  });
+/** Whether an error of {@link waitForEnd} says that nobody waits any longer, and nothing of the operation. */
+export function isLeftGoingOn(error: unknown): error is KlError {
+  return error instanceof KlError && (error.code === 'INTERRUPTED' || isPassing(error));
 }

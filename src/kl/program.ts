@@ -56,7 +56,7 @@ async function asKlError(error: unknown, signal: AbortSignal): Promise<KlError> 
   if (signal.aborted && signal.reason instanceof KlError) return signal.reason;
   const [{ named }, { isSystemError }] = await Promise.all([
     import('./archive-input.ts'),
-    import('./private-file.ts'),
+    import('./files.ts'),
   ]);
   const archive = named('The archive', error);
   if (archive instanceof KlError) return archive;

@@ -1,4 +1,4 @@
-import type { MultiBar, SingleBar } from 'cli-progress';
+import type { MultiBar } from 'cli-progress';
 import { failure } from './endings.ts';
 import type { Terminal } from './terminal.ts';
 import { bytesText, durationText, visible } from './texts.ts';
@@ -53,9 +53,12 @@ export class Progress implements Disposable {
 
   /** A piece of work that begins. @param what names it. */
   begin(what: string): Work {
-    const work: Work = new Work(what, (each) => this.#works.delete(each));
+    const work: Work = new Work(what, () => {
+      this.#works.delete(work);
+      if (bar !== undefined) this.#bars?.remove(bar);
+    });
     this.#works.add(work);
-    work.attach(this.#bars?.create(1, 0, { work }) ?? null, this.#bars);
+    const bar = this.#bars?.create(1, 0, { work });
     return work;
   }
 
@@ -80,24 +83,27 @@ function progressSeconds(given: string | undefined): number {
   return Number(given);
 }
 
+/** Does one piece of work, which is shown while it lasts. */
+export async function shown<Result>(
+  terminal: Terminal,
+  what: string,
+  perform: (work: Work) => Promise<Result>,
+): Promise<Result> {
+  using progress = await Progress.on(terminal);
+  return await perform(progress.begin(what));
+}
+
 /** One piece of work among those that are shown. */
 export class Work implements Disposable {
   readonly #what: string;
-  readonly #onEnd: (work: Work) => void;
+  readonly #end: () => void;
   #done: Done = { step: 'waiting' };
   #stepBegan = performance.now();
   #bytesAtBegin = 0;
-  #bar: SingleBar | null = null;
-  #bars: MultiBar | null = null;
 
-  constructor(what: string, onEnd: (work: Work) => void) {
+  constructor(what: string, end: () => void) {
     this.#what = visible(what);
-    this.#onEnd = onEnd;
-  }
-
-  attach(bar: SingleBar | null, bars: MultiBar | null): void {
-    this.#bar = bar;
-    this.#bars = bars;
+    this.#end = end;
   }
 
   /** Shows how far it is now. */
@@ -111,8 +117,7 @@ export class Work implements Disposable {
 
   /** Takes it away. */
   [Symbol.dispose](): void {
-    if (this.#bar !== null) this.#bars?.remove(this.#bar);
-    this.#onEnd(this);
+    this.#end();
   }
 
   /** @param withBar whether it begins with a bar, as on a terminal. */

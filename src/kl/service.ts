@@ -1,26 +1,12 @@
-import { openAsBlob } from 'node:fs';
-import { basename } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Context, ScopeOptions } from './context.ts';
 import { callerOf, findCredential } from './credentials.ts';
-import type { UserError } from './documents.ts';
-import { endingOf, failure, KlError } from './endings.ts';
-
-/** A file that goes along as the variable `$file`. */
-export interface SentFile {
-  readonly name: string;
-  /** Opened anew for each attempt. */
-  open(): Promise<Blob>;
-}
-
-/** A file of the disk, streamed from there. */
-export function sentFile(path: string): SentFile {
-  return { name: basename(path), open: () => openAsBlob(path) };
-}
+import type { Document } from './documents.ts';
+import { failure, KlError, refused } from './endings.ts';
 
 /** An answer of the service, or of whatever stands at its address. */
 interface Answer {
-  readonly data?: unknown;
+  readonly data?: object | null;
   readonly errors?: readonly { readonly message: string; readonly extensions?: { readonly code?: string } }[];
   readonly error?: { readonly code: string; readonly message: string };
 }
@@ -32,6 +18,8 @@ const UPLOAD_MS = 600_000;
 const PATIENCE_MS = 120_000;
 const FIRST_PAUSE_MS = 250;
 const LONGEST_PAUSE_MS = 5_000;
+/** What passes by when it is waited for. What a caller has to mend, or another has to release, does not. */
+const PASSING = new Set(['UNREACHABLE', 'UNAVAILABLE', 'NOT_READY', 'REQUEST_TIMEOUT', 'UPLOAD_INTERRUPTED']);
 const LOOPBACK = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/;
 
 /** The service with the credential there is. @throws KlError USAGE, NO_CREDENTIAL. */
@@ -64,8 +52,9 @@ function scopeOf({ workspace, environment, reason }: ScopeOptions): Scope | null
 /** Talks to one state archive service with one credential. */
 export class Service {
   readonly endpoint: string;
+  /** Given when somebody interrupts. */
+  readonly signal: AbortSignal;
   readonly #token: string;
-  readonly #signal: AbortSignal;
   readonly #scope: Scope | null;
   #hasAnswered = false;
 
@@ -73,7 +62,7 @@ export class Service {
     this.endpoint = endpoint;
     this.#scope = scope;
     this.#token = token;
-    this.#signal = signal;
+    this.signal = signal;
   }
 
   /** The public id of the environment that is worked in; null for the credential's own. */
@@ -90,27 +79,32 @@ export class Service {
    * Runs one GraphQL document, again and again while a service that has answered before is away. A mutation must carry its
    * idempotency key, so that a repetition does nothing twice. The variable `$scope` is this one's to say.
    *
-   * @param options `partly`: what could be answered is taken, with nulls in place of what failed alone.
-   * @returns the data, unchecked: its shape is what the document asks for.
-   * @throws KlError with the code that the service gave, UNREACHABLE when there is none, UNKNOWN_ANSWER when what answers is no
-   *   such service.
+   * @param options `partly`: what could be answered is taken, with nulls in place of what failed alone; `file` goes along as
+   *   the variable `$file`.
+   * @returns what the field at the root answers, unchecked: its shape is what the document asks for.
+   * @throws KlError with the code that the service gave, or refused it with; UNREACHABLE when there is none, UNKNOWN_ANSWER when
+   *   what answers is no such service.
    */
-  async ask<Data>(
-    document: string,
+  async ask<Answered>(
+    document: Document<Answered>,
     variables: Readonly<Record<string, unknown>>,
-    { file, partly = false }: { readonly file?: SentFile; readonly partly?: boolean } = {},
-  ): Promise<Data> {
-    return this.patiently(async () => {
+    { file, partly = false }: { readonly file?: File; readonly partly?: boolean } = {},
+  ): Promise<Answered> {
+    const given = await this.patiently(async () => {
       const { status, answer } = await this.#post(document, { ...variables, scope: this.#scope }, file);
+      const data = Object.values(answer.data ?? {})[0];
       const [problem] = answer.errors ?? [];
-      if (problem !== undefined && !(partly && hasAnyData(answer.data))) {
+      if (problem !== undefined && !(partly && data)) {
         throw new KlError(problem.extensions?.code ?? 'UNKNOWN_ANSWER', problem.message);
       }
       if (answer.error !== undefined) throw new KlError(answer.error.code, answer.error.message);
-      if (answer.data === undefined || answer.data === null) throw this.#unknownAnswer(status);
+      if (data === undefined) throw this.#unknownAnswer(status);
       this.#hasAnswered = true;
-      return answer.data as Data;
+      return data;
     });
+    const [refusal] = given?.userErrors ?? [];
+    if (refusal !== undefined) throw refused(refusal);
+    return given;
   }
 
   /** Does some work anew while it fails for reasons that pass by, for as long as a restart takes. */
@@ -120,7 +114,7 @@ export class Service {
       try {
         return await work();
       } catch (error) {
-        if (this.#signal.aborted) throw this.#signal.reason;
+        if (this.signal.aborted) throw this.signal.reason;
         if (!isPassing(error) || !this.#hasAnswered || performance.now() - began > PATIENCE_MS) throw error;
         await this.pause(pause);
       }
@@ -129,40 +123,56 @@ export class Service {
 
   /** Waits. @throws what the interruption says. */
   async pause(milliseconds: number): Promise<void> {
-    await sleep(milliseconds, undefined, { signal: this.#signal }).catch(() => {
-      throw this.#signal.reason;
+    await sleep(milliseconds, undefined, { signal: this.signal }).catch(() => {
+      throw this.signal.reason;
     });
   }
 
-  async #post(document: string, variables: Readonly<Record<string, unknown>>, file: SentFile | undefined) {
+  /** A request; it is over when somebody interrupts, or when `end` says so. @throws KlError UNREACHABLE. */
+  async reach(url: string, request: RequestInit, end: AbortSignal): Promise<Response> {
+    try {
+      return await fetch(url, { ...request, signal: AbortSignal.any([this.signal, end]) });
+    } catch (error) {
+      throw this.unreachable(url, error);
+    }
+  }
+
+  /** Why a request came to nothing. Never with the address's query: it may be a link's token. */
+  unreachable(url: string, error: unknown): unknown {
+    if (this.signal.aborted) return this.signal.reason;
+    const { origin } = new URL(url);
+    const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
+    const code = cause instanceof Error && 'code' in cause ? ` (${cause.code})` : '';
+    const isLate = error instanceof Error && error.name === 'TimeoutError';
+    return failure('UNREACHABLE', `${origin} ${isLate ? 'does not answer' : `cannot be reached${code}`}.`, {
+      cause: error,
+    });
+  }
+
+  async #post(document: string, variables: Readonly<Record<string, unknown>>, file: File | undefined) {
     const authorization = `Bearer ${this.#token}`;
-    const body =
+    const request =
       file === undefined
-        ? JSON.stringify({ query: document, variables })
-        : await multipartBody(document, variables, file);
-    const headers =
-      file === undefined
-        ? { authorization, 'content-type': 'application/json' }
-        : { authorization, 'apollo-require-preflight': 'true' };
-    const milliseconds = file === undefined ? ANSWER_MS : UPLOAD_MS;
-    const response = await reach(
+        ? {
+            headers: { authorization, 'content-type': 'application/json' },
+            body: JSON.stringify({ query: document, variables }),
+          }
+        : {
+            headers: { authorization, 'apollo-require-preflight': 'true' },
+            body: multipartBody(document, variables, file),
+          };
+    const response = await this.reach(
       this.endpoint,
-      {
-        method: 'POST',
-        headers,
-        body,
-        // A redirect could take the token elsewhere.
-        redirect: 'error',
-        signal: AbortSignal.any([this.#signal, AbortSignal.timeout(milliseconds)]),
-      },
-      this.#signal,
+      // A redirect could take the token elsewhere.
+      { method: 'POST', redirect: 'error', ...request },
+      AbortSignal.timeout(file === undefined ? ANSWER_MS : UPLOAD_MS),
     );
     const { status } = response;
     const text = await response.text().catch((error: unknown) => {
-      throw unreachable(this.endpoint, error, this.#signal);
+      throw this.unreachable(this.endpoint, error);
     });
     try {
-      return { status, answer: JSON.parse(text) as Answer };
+      return { status, answer: (JSON.parse(text) ?? {}) as Answer };
     } catch {
       throw this.#unknownAnswer(status);
     }
@@ -178,59 +188,21 @@ export class Service {
   }
 }
 
-/** Whether something at the root was answered. */
-function hasAnyData(data: unknown): boolean {
-  return typeof data === 'object' && data !== null && Object.values(data).some((value) => value !== null);
-}
-
-/** What passes by when it is waited for. What a caller has to mend, or another has to release, does not. */
-const PASSING = new Set(['UNREACHABLE', 'UNAVAILABLE', 'NOT_READY', 'REQUEST_TIMEOUT', 'UPLOAD_INTERRUPTED']);
-
 /** Whether an error passes by when the same is tried again. */
 export function isPassing(error: unknown): boolean {
   return error instanceof KlError && PASSING.has(error.code);
 }
 
-/** A request; that nobody answers becomes UNREACHABLE. */
-export async function reach(url: string, request: RequestInit, signal: AbortSignal): Promise<Response> {
-  try {
-    return await fetch(url, request);
-  } catch (error) {
-    throw unreachable(url, error, signal);
-  }
-}
-
-/** Why a request came to nothing. Never with the address's query: it may be a link's token. */
-export function unreachable(url: string, error: unknown, signal: AbortSignal): unknown {
-  if (signal.aborted) return signal.reason;
-  const { origin } = new URL(url);
-  const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
-  const code = cause instanceof Error && 'code' in cause ? ` (${cause.code})` : '';
-  const isLate = error instanceof Error && error.name === 'TimeoutError';
-  return failure('UNREACHABLE', `${origin} ${isLate ? 'does not answer' : `cannot be reached${code}`}.`, {
-    cause: error,
-  });
-}
-
-/** Refuses what the service refused, in its words. */
-export function refuseErrors({ userErrors }: { readonly userErrors: readonly UserError[] }): void {
-  const [first] = userErrors;
-  if (first !== undefined) throw new KlError(first.code, first.message, { advice: adviceOn(first.code) });
-}
-
-function adviceOn(code: string): string | null {
-  return endingOf(code).again ? 'The same call may go through later.' : null;
+/** What came of a request that was neither met nor refused. @throws KlError UNKNOWN_ANSWER, always. */
+export function unexplained(what: string): never {
+  throw failure('UNKNOWN_ANSWER', `The service ${what}, and says nothing of why.`);
 }
 
 /** The GraphQL multipart request specification: operations, then the map, then the file. */
-async function multipartBody(
-  query: string,
-  variables: Readonly<Record<string, unknown>>,
-  file: SentFile,
-): Promise<FormData> {
+function multipartBody(query: string, variables: Readonly<Record<string, unknown>>, file: File): FormData {
   const form = new FormData();
   form.set('operations', JSON.stringify({ query, variables: { ...variables, file: null } }));
   form.set('map', JSON.stringify({ '0': ['variables.file'] }));
-  form.set('0', await file.open(), file.name);
+  form.set('0', file);
   return form;
 }

@@ -1,22 +1,28 @@
 import { EXIT, type Exit, KlError } from './endings.ts';
+import { type Cell, table } from './tables.ts';
+import type { Terminal } from './terminal.ts';
+import { visible } from './texts.ts';
 
 /** How one of several pieces of work ended. */
-export type Ended<Item, Result> =
-  | { readonly item: Item; readonly result: Result; readonly error: null }
-  | { readonly item: Item; readonly result: null; readonly error: KlError };
+export type Ended<Result> = { readonly name: string } & (
+  | { readonly result: Result; readonly error: null }
+  | { readonly result: null; readonly error: KlError }
+);
 
 /**
  * Does a piece of work for each item, some at a time, and goes on after a failure.
  *
+ * @returns how each ended, in order of name.
  * @throws what interrupted, and what is no KlError: a bug.
  */
 export async function forEachOf<Item, Result>(
   items: AsyncIterable<Item> | Iterable<Item>,
+  nameOf: (item: Item) => string,
   atATime: number,
   signal: AbortSignal,
   work: (item: Item) => Promise<Result>,
-): Promise<Ended<Item, Result>[]> {
-  const ended: Ended<Item, Result>[] = [];
+): Promise<Ended<Result>[]> {
+  const ended: Ended<Result>[] = [];
   async function* shared() {
     yield* items;
   }
@@ -26,12 +32,12 @@ export async function forEachOf<Item, Result>(
       signal.throwIfAborted();
       const next = await source.next();
       if (next.done) return;
-      const item = next.value;
+      const name = nameOf(next.value);
       try {
-        ended.push({ item, result: await work(item), error: null });
+        ended.push({ name, result: await work(next.value), error: null });
       } catch (error) {
         if (signal.aborted || !(error instanceof KlError)) throw error;
-        ended.push({ item, result: null, error });
+        ended.push({ name, result: null, error });
       }
     }
   };
@@ -40,13 +46,49 @@ export async function forEachOf<Item, Result>(
   const outcomes = await Promise.allSettled(workers);
   const failed = outcomes.find((outcome) => outcome.status === 'rejected');
   if (failed !== undefined) throw failed.reason;
-  return ended;
+  return ended.sort((one, other) => (one.name < other.name ? -1 : 1));
 }
 
-/** What to end with when some failed: what all of them failed with, or a plain failure. */
-export function exitOf(ended: readonly Ended<unknown, unknown>[]): Exit {
-  const exits = new Set(ended.flatMap(({ error }) => (error === null ? [] : [error.exit])));
-  if (exits.size === 0) return EXIT.done;
-  const [only] = exits;
-  return exits.size === 1 && only !== undefined ? only : EXIT.failed;
+/**
+ * Says what became of each.
+ *
+ * @param names what their names are called: `key` in JSON, beside what a result holds, and `head` over their column.
+ * @param columns what people are shown of a result, by the heads of the columns behind the name; `OUTCOME` among them.
+ * @returns what to end with: when some failed, what all of those failed with, or a plain failure.
+ */
+export function tellAll<Result extends { readonly outcome: string }>(
+  terminal: Terminal,
+  ended: readonly Ended<Result>[],
+  { key, head }: { readonly key: 'file' | 'name'; readonly head: string },
+  columns: Readonly<Record<string, (result: Result) => Cell>>,
+): Exit {
+  terminal.result(
+    ended.map(({ name, result, error }) => ({
+      [key]: name,
+      ...(result ?? { outcome: 'FAILED', error: { code: error?.code, message: error?.message } }),
+    })),
+    () =>
+      table(
+        [head, ...Object.keys(columns)],
+        ended.map(({ name, result, error }) => [
+          name,
+          ...Object.entries(columns).map(([column, cellOf]) =>
+            error === null ? cellOf(result) : column === 'OUTCOME' ? `FAILED: ${error.code}` : null,
+          ),
+        ]),
+      ),
+  );
+  const exits = new Set<Exit>();
+  for (const { name, error } of ended) {
+    if (error === null) continue;
+    terminal.warn(`${visible(name)}: ${visible(error.message)}`);
+    exits.add(error.exit);
+  }
+  const [only = EXIT.done] = exits;
+  return exits.size > 1 ? EXIT.failed : only;
+}
+
+/** An outcome, for people. */
+export function outcomeText({ outcome }: { readonly outcome: string }): string {
+  return outcome.toLowerCase().replaceAll('_', ' ');
 }

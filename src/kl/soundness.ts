@@ -2,7 +2,7 @@ import { ArchiveError } from '../archive/errors.ts';
 import { versionMemberName } from '../archive/format.ts';
 import type { VerifiedArchive } from '../archive/reader.ts';
 import { UnsupportedStateDocumentError } from '../terraform/errors.ts';
-import { adviceFor, archiveMembers, type Reading } from './archive-input.ts';
+import { ARCHIVE_ADVICE, archiveMembers, type Reading } from './archive-input.ts';
 import { DocumentReader } from './document-reader.ts';
 import type { Work } from './progress.ts';
 
@@ -89,7 +89,7 @@ function archiveFinding(error: ArchiveError, whole: readonly bigint[]): Finding 
     // Sums stand at the end: that those of an early version differ shows after the last.
     versionsBefore: whole.filter((each) => serial === null || each < serial).length,
     message: `${message}.`,
-    advice: adviceFor(error),
+    advice: ARCHIVE_ADVICE[code],
   };
 }
 

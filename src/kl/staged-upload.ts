@@ -1,31 +1,26 @@
+import { hash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
-import { basename } from 'node:path';
+import { mkdir, readdir, readFile, rm, stat } from 'node:fs/promises';
+import { homedir } from 'node:os';
+import { basename, dirname, join } from 'node:path';
 import { Readable } from 'node:stream';
 import type { VerifiedArchive } from '../archive/reader.ts';
-import { DOCUMENTS, type UserError } from './documents.ts';
+import { isAlive } from '../base/process-alive.ts';
+import { type Announced, DOCUMENTS } from './documents.ts';
 import { failure, KlError } from './endings.ts';
-import { type Announced, KeptUpload } from './kept-upload.ts';
+import { writePrivateFile } from './files.ts';
 import type { Work } from './progress.ts';
-import { isPassing, reach, refuseErrors, type Service } from './service.ts';
+import { isPassing, type Service, unexplained } from './service.ts';
+import { type Connection, transfer } from './transfer.ts';
 
 /** A connection that takes no byte for this long is given up, and the rest is sent by another. */
 const STALL_MS = 60_000;
 const ANSWER_MS = 30_000;
 /** Whoever has to go is not kept for long. */
 const DELETE_MS = 5_000;
+/** What is kept of uploads: an upload is over after a day. */
+const MAX_AGE_MS = 2 * 24 * 3_600_000;
 const TUS = { 'tus-resumable': '1.0.0' };
-
-/**
- * A file that the service has received whole, to be looked at any number of times and imported once. Out of scope it is deleted
- * there, since it would count for a day; unless it was used, or the next call is to go on with it.
- */
-export interface StagedUpload extends AsyncDisposable {
-  readonly id: string;
-  /** An import has it. */
-  use(): Promise<void>;
-  /** Nobody knows whether an import has it: it is left as it is. */
-  leave(): void;
-}
 
 /**
  * Sends an archive's file apart from any request, going on where it stopped whenever it is cut, and where an earlier call
@@ -37,125 +32,112 @@ export interface StagedUpload extends AsyncDisposable {
 export async function sendArchive(
   service: Service,
   path: string,
-  archive: Pick<VerifiedArchive, 'sizeBytes' | 'sha256'>,
+  { sizeBytes, sha256 }: Pick<VerifiedArchive, 'sizeBytes' | 'sha256'>,
   work: Work,
-  signal: AbortSignal,
 ): Promise<StagedUpload> {
   work.show({ step: 'sending' });
-  const kept = new KeptUpload(service.caller, archive.sha256);
-  const former = await kept.read();
+  const keptAt = keptPath(service, sha256);
+  const send = async (announced: Announced) => {
+    const upload = new StagedUpload(service, announced, keptAt);
+    await upload.send(path, Number(sizeBytes), work);
+    return upload;
+  };
+  const former = await readKept(keptAt);
   if (former !== null) {
     try {
-      return await sendBy(former, service, path, archive, kept, work, signal);
+      return await send(former);
     } catch (error) {
       // It is over: used, or past its time. The file is sent anew.
       if (!(error instanceof KlError) || error.code !== 'UPLOAD_EXPIRED') throw error;
     }
   }
-  const announced = await announce(service, path, archive);
-  await kept.write(announced);
-  return sendBy(announced, service, path, archive, kept, work, signal);
+  const file = { byteLength: String(sizeBytes), sha256, fileName: basename(path) };
+  const announced = (await service.ask(DOCUMENTS.stage, file)).upload ?? unexplained('takes no upload');
+  await keep(keptAt, announced);
+  return send(announced);
 }
 
-async function announce(
-  service: Service,
-  path: string,
-  { sizeBytes, sha256 }: Pick<VerifiedArchive, 'sizeBytes' | 'sha256'>,
-): Promise<Announced> {
-  const { stageStateArchiveUpload } = await service.ask<{
-    stageStateArchiveUpload: { readonly upload: Announced | null; readonly userErrors: readonly UserError[] };
-  }>(DOCUMENTS.stage, { byteLength: String(sizeBytes), sha256, fileName: basename(path) });
-  refuseErrors(stageStateArchiveUpload);
-  const { upload } = stageStateArchiveUpload;
-  if (upload !== null) return upload;
-  throw failure('UNKNOWN_ANSWER', 'The service takes no upload, and says nothing of why.');
-}
+/**
+ * A file that the service has received whole, to be looked at any number of times and imported once. Out of scope it is deleted
+ * there, since it would count for a day; unless it was used, or the next call is to go on with it.
+ */
+export class StagedUpload implements AsyncDisposable {
+  readonly id: string;
+  readonly #service: Service;
+  readonly #url: string;
+  readonly #keptAt: string;
+  #isOpen = true;
 
-async function sendBy(
-  { id, url }: Announced,
-  service: Service,
-  path: string,
-  { sizeBytes }: Pick<VerifiedArchive, 'sizeBytes'>,
-  kept: KeptUpload,
-  work: Work,
-  signal: AbortSignal,
-): Promise<StagedUpload> {
-  const size = Number(sizeBytes);
-  let isOpen = true;
-  const upload: StagedUpload = {
-    id,
-    async use() {
-      isOpen = false;
-      await kept.forget();
-    },
-    leave() {
-      isOpen = false;
-    },
-    async [Symbol.asyncDispose]() {
-      if (!isOpen || signal.aborted) return;
-      await fetch(url, { method: 'DELETE', headers: TUS, signal: AbortSignal.timeout(DELETE_MS) }).catch(
-        () => {
-          // It is forgotten after a day in any case.
+  constructor(service: Service, { id, url }: Announced, keptAt: string) {
+    this.id = id;
+    this.#service = service;
+    this.#url = url;
+    this.#keptAt = keptAt;
+  }
+
+  /** Sends what the service has not received yet. */
+  async send(path: string, size: number, work: Work): Promise<void> {
+    try {
+      await transfer(
+        this.#service,
+        {
+          step: 'sending',
+          size,
+          stallMs: STALL_MS,
+          arrived: () => this.#received(),
+          attempt: (connection) => sendRest(this.#url, path, size, connection),
         },
+        work,
       );
-      await kept.forget();
-    },
-  };
-  try {
-    for (let offset = -1; offset < size; ) {
-      offset = await service.patiently(async () => {
-        const from = await receivedBytes(url, signal);
-        if (from === size) return from;
-        try {
-          return await send(url, path, { from, size }, work, signal);
-        } catch (error) {
-          // A transfer that moves is not given up, however often it is cut.
-          if (signal.aborted || isOwn(error) || (await receivedBytes(url, signal)) <= from) throw error;
-          return from;
-        }
-      });
+    } catch (error) {
+      if (isPassing(error)) this.leave();
+      await this[Symbol.asyncDispose]();
+      throw error;
     }
-    return upload;
-  } catch (error) {
-    if (isPassing(error)) upload.leave();
-    await upload[Symbol.asyncDispose]();
-    throw error;
+  }
+
+  /** How many bytes have arrived so far. */
+  async #received(): Promise<number> {
+    const request = { method: 'HEAD', headers: TUS };
+    return offsetIn(await this.#service.reach(this.#url, request, AbortSignal.timeout(ANSWER_MS)));
+  }
+
+  /** An import has it. */
+  async use(): Promise<void> {
+    this.#isOpen = false;
+    await forget(this.#keptAt);
+  }
+
+  /** Nobody knows whether an import has it: it is left as it is. */
+  leave(): void {
+    this.#isOpen = false;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (!this.#isOpen || this.#service.signal.aborted) return;
+    const request = { method: 'DELETE', headers: TUS };
+    await this.#service.reach(this.#url, request, AbortSignal.timeout(DELETE_MS)).catch(() => {
+      // It is forgotten after a day in any case.
+    });
+    await forget(this.#keptAt);
   }
 }
 
-function isOwn(error: unknown): boolean {
-  return error instanceof KlError && error.code === 'FILE_UNUSABLE';
-}
-
-/** How many bytes have arrived so far. */
-async function receivedBytes(url: string, signal: AbortSignal): Promise<number> {
-  const response = await reach(
-    url,
-    { method: 'HEAD', headers: TUS, signal: AbortSignal.any([signal, AbortSignal.timeout(ANSWER_MS)]) },
-    signal,
-  );
-  return offsetIn(response);
-}
-
 /** Sends the rest by one request. @returns how many bytes have arrived then. */
-async function send(
+async function sendRest(
   url: string,
   path: string,
-  { from, size }: { readonly from: number; readonly size: number },
-  work: Work,
-  signal: AbortSignal,
+  size: number,
+  { from, reach, moved }: Connection,
 ): Promise<number> {
-  const stall = new AbortController();
-  const timer = setTimeout(() => stall.abort(new DOMException('stalled', 'TimeoutError')), STALL_MS);
   let done = from;
   let cut: KlError | null = null;
   async function* rest(): AsyncGenerator<Buffer, void, void> {
     for await (const chunk of createReadStream(path, { start: from, end: size - 1 })) {
       yield chunk as Buffer;
       // Asked for the next, somebody has taken this one.
-      timer.refresh();
       done += (chunk as Buffer).length;
-      work.show({ step: 'sending', bytes: { done, total: size } });
+      moved(done);
     }
     if (done < size) {
       cut = failure('FILE_UNUSABLE', `${path} was changed while it was being sent.`);
@@ -167,14 +149,11 @@ async function send(
     headers: { ...TUS, 'upload-offset': String(from), 'content-type': 'application/offset+octet-stream' },
     body: Readable.toWeb(Readable.from(rest(), { objectMode: false })) as ReadableStream,
     duplex: 'half',
-    signal: AbortSignal.any([signal, stall.signal]),
   };
   try {
-    return offsetIn(await reach(url, request, signal));
+    return offsetIn(await reach(url, request));
   } catch (error) {
     throw cut ?? error;
-  } finally {
-    clearTimeout(timer);
   }
 }
 
@@ -196,4 +175,44 @@ function offsetIn(response: Response): number {
     default:
       throw failure('UNREACHABLE', `The upload was answered with status ${response.status}.`);
   }
+}
+
+/**
+ * Where an upload under way is kept for its owner alone, so that the next call goes on with it, however this one ends. Where nothing
+ * can be kept, the next call begins anew: nothing fails for that.
+ */
+function keptPath({ caller }: Service, sha256: string): string {
+  const home = process.env.XDG_STATE_HOME || join(homedir(), '.local/state');
+  return join(home, 'kilolock-state-archive', 'uploads', `${hash('sha256', `${caller} ${sha256}`)}.json`);
+}
+
+/** What an earlier call has left, for this one; null when there is none, or when one that is still running is at it. */
+async function readKept(path: string): Promise<Announced | null> {
+  try {
+    const { id, url, pid } = JSON.parse(await readFile(path, 'utf8')) as Announced & { pid: number };
+    if (pid !== process.pid && isAlive(pid)) return null;
+    const announced = { id: String(id), url: new URL(url).href };
+    await keep(path, announced);
+    return announced;
+  } catch {
+    return null;
+  }
+}
+
+async function keep(path: string, { id, url }: Announced): Promise<void> {
+  try {
+    await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+    for (const name of await readdir(dirname(path))) {
+      const other = join(dirname(path), name);
+      if (Date.now() - (await stat(other)).mtimeMs > MAX_AGE_MS) await rm(other, { force: true });
+    }
+    const kept = JSON.stringify({ id, url, pid: process.pid });
+    await writePrivateFile(path, `${kept}\n`, { replace: true });
+  } catch {
+    // A convenience.
+  }
+}
+
+async function forget(path: string): Promise<void> {
+  await rm(path, { force: true }).catch(() => {});
 }

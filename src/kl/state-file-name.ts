@@ -1,5 +1,5 @@
+import { hash } from 'node:crypto';
 import { ARCHIVE_FILE_EXTENSION } from '../archive/format.ts';
-import { sha256Of } from './digests.ts';
 
 const MAX_SEGMENT_BYTES = 180;
 
@@ -18,7 +18,7 @@ function safeSegment(segment: string): string {
     .replace(/^\.+/, (dots) => percentEncoded('.').repeat(dots.length));
   if (encoded === '') return '%00';
   if (encoded.length <= MAX_SEGMENT_BYTES) return encoded;
-  return `${encoded.slice(0, MAX_SEGMENT_BYTES)}%${sha256Of(segment).slice(0, 16)}`;
+  return `${encoded.slice(0, MAX_SEGMENT_BYTES)}%${hash('sha256', segment).slice(0, 16)}`;
 }
 
 function percentEncoded(character: string): string {

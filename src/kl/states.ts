@@ -9,20 +9,12 @@ import type { Service } from './service.ts';
  * @throws KlError STATE_NOT_FOUND, STATE_EMPTY.
  */
 export async function historyOf(service: Service, name: string): Promise<ManifestAnswer> {
-  const { stateArchive } = await digested(() =>
-    service.ask<{ stateArchive: { readonly manifest: ManifestAnswer | null } | null }>(DOCUMENTS.history, {
-      name,
-    }),
-  );
-  if (stateArchive === null) throw notFound(name);
-  if (stateArchive.manifest === null) throw new KlError('STATE_EMPTY', `${name} has no version yet.`);
-  return stateArchive.manifest;
-}
-
-async function digested<Answer>(ask: () => Promise<Answer>): Promise<Answer> {
   for (;;) {
     try {
-      return await ask();
+      const state = await service.ask(DOCUMENTS.history, { name });
+      if (state === null) throw notFound(name);
+      if (state.manifest === null) throw new KlError('STATE_EMPTY', `${name} has no version yet.`);
+      return state.manifest;
     } catch (error) {
       if (!(error instanceof KlError && error.code === 'DIGESTS_INCOMPLETE')) throw error;
     }
@@ -30,13 +22,13 @@ async function digested<Answer>(ask: () => Promise<Answer>): Promise<Answer> {
 }
 
 /** A state; null when there is none that the credential may see. */
-export async function findState(service: Service, name: string): Promise<StateAnswer | null> {
-  const { stateArchive } = await service.ask<{ stateArchive: StateAnswer | null }>(DOCUMENTS.state, { name });
-  return stateArchive;
+export function findState(service: Service, name: string): Promise<StateAnswer | null> {
+  return service.ask(DOCUMENTS.state, { name });
 }
 
 /**
- * The states that a pattern names, as patterns of tokens do: an exact name, or a prefix that ends in `*`.
+ * The states that a pattern names, as patterns of tokens do: an exact name, or a prefix that ends in `*`. One whose history cannot
+ * be read keeps no other from being listed.
  */
 export async function* matchingStates(
   service: Service,
@@ -46,24 +38,10 @@ export async function* matchingStates(
   const prefix = isPrefix ? pattern.slice(0, -1) : pattern;
   let after: string | null = null;
   do {
-    const page = await statesFrom(service, prefix, after);
+    const page: Page<StateAnswer> = await service.ask(DOCUMENTS.states, { prefix, after }, { partly: true });
     for (const state of page.nodes) if (isPrefix || state.name === pattern) yield state;
     after = page.pageInfo.hasNextPage ? page.pageInfo.endCursor : null;
   } while (after !== null);
-}
-
-/** One whose history cannot be read keeps no other from being listed. */
-async function statesFrom(
-  service: Service,
-  prefix: string,
-  after: string | null,
-): Promise<Page<StateAnswer>> {
-  const { stateArchives } = await service.ask<{ stateArchives: Page<StateAnswer> }>(
-    DOCUMENTS.states,
-    { prefix, after },
-    { partly: true },
-  );
-  return stateArchives;
 }
 
 /** Of a state that is not there, or not for this credential: the two are never told apart. */

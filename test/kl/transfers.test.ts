@@ -5,6 +5,9 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { verifyArchive } from '../../src/archive/reader.ts';
+import { Work } from '../../src/kl/progress.ts';
+import { Service } from '../../src/kl/service.ts';
+import { transfer } from '../../src/kl/transfer.ts';
 import { cleanUp, startMain, temporaryDirectory } from '../e2e/support/processes.ts';
 import { createTestDatabase } from '../support/database.ts';
 import { freePort } from '../support/free-port.ts';
@@ -270,6 +273,13 @@ describe('an upload', () => {
     expect([offsetsSince(before), await statesOfUploads()]).toEqual([[0], []]);
     expect(await usableUploads()).toBe(0);
   });
+});
+
+test('a transfer of which no connection moves a byte ends, whatever the answers say', async () => {
+  const there = new Service('http://127.0.0.1:1/graphql', 'x', new AbortController().signal);
+  const file = { step: 'downloading', size: 10, stallMs: 1000, arrived: async () => 3 } as const;
+  const moving = transfer(there, { ...file, attempt: async () => 3 }, new Work('x', () => {}));
+  await expect(moving).rejects.toMatchObject({ code: 'UNREACHABLE' });
 });
 
 test('a request whose answer is lost is sent again, and nothing is done twice', async () => {

@@ -9,7 +9,7 @@ import { named } from '../archive-input.ts';
 import { buildHistory, type FileFacts, stateFiles } from '../built-history.ts';
 import type { CommonOptions, Context } from '../context.ts';
 import { EXIT, type Exit, failure } from '../endings.ts';
-import { isSystemError, reasonOf, refuseExisting } from '../private-file.ts';
+import { isSystemError, refuseExisting, unreadable, unwritable } from '../files.ts';
 import { Progress } from '../progress.ts';
 import { pairs } from '../tables.ts';
 import { bytesText, counted, shellWord, visible } from '../texts.ts';
@@ -49,8 +49,7 @@ export async function run(context: Context, options: Options, paths: readonly st
         versions: { done: versions, total: contents.versions.length },
       }),
   }).catch((error: unknown) => {
-    if (!isSystemError(error)) throw named(out, error);
-    throw failure('WRITE_FAILED', `${out} cannot be written (${reasonOf(error)}).`, { cause: error });
+    throw isSystemError(error) ? unwritable(out, error) : named(out, error);
   });
   progress[Symbol.dispose]();
   const { state, versions } = contents;
@@ -110,9 +109,7 @@ const COLUMNS = ['file', 'created_at', 'created_by', 'source'];
 /** A CSV with a head line: `file`, and any of `created_at`, `created_by` and `source`. */
 async function readFacts(path: string): Promise<Map<string, FileFacts>> {
   const unusable = (why: string) => failure('FILE_UNUSABLE', `${path} ${why}.`);
-  const text = await readFile(path, 'utf8').catch(() => {
-    throw unusable('cannot be read');
-  });
+  const text = await readFile(path, 'utf8').catch(unreadable(path));
   let records: Record<string, string>[];
   try {
     records = parse(text, { columns: true, bom: true, skip_empty_lines: true, trim: true });

@@ -1,4 +1,5 @@
 import { stat } from 'node:fs/promises';
+import { join } from 'node:path';
 import type { ArchivedTag, ArchivedVersion, VersionDigest } from '../../archive/model.ts';
 import type { VerifiedArchive } from '../../archive/reader.ts';
 import { present } from '../../base/invariant.ts';
@@ -7,8 +8,8 @@ import { UnsupportedStateDocumentError } from '../../terraform/errors.ts';
 import { named } from '../archive-input.ts';
 import type { CommonOptions, Context } from '../context.ts';
 import { EXIT, type Exit, KlError, troubled } from '../endings.ts';
-import { temporaryDirectory } from '../private-file.ts';
-import { Progress } from '../progress.ts';
+import { temporaryDirectory } from '../files.ts';
+import { shown } from '../progress.ts';
 import { type RawStateBytes, readVersion } from '../read-version.ts';
 import { type Difference, diffStates } from '../state-diff.ts';
 import { counted, visible } from '../texts.ts';
@@ -67,8 +68,24 @@ async function locate(context: Context, text: string, aside: string): Promise<Lo
     const path = text.slice(0, at);
     if (await isFile(path)) return { label: text, path, reference: text.slice(at + 1) };
   }
-  const { takeLiveArchive } = await import('../live-archive.ts');
-  return { label: text, ...(await takeLiveArchive(context, text, aside)) };
+  const at = text.indexOf('@', 1);
+  const name = at < 0 ? text : text.slice(0, at);
+  const path = join(aside, 'live.klstate');
+  await takeLiveArchive(context, name, path);
+  return { label: text, path, reference: at < 0 ? null : text.slice(at + 1) };
+}
+
+/** Takes an archive of a state as it is now, to be looked into and thrown away. */
+async function takeLiveArchive(context: Context, name: string, path: string): Promise<void> {
+  const [{ connect }, { exportState }, { historyOf }] = await Promise.all([
+    import('../service.ts'),
+    import('../export-state.ts'),
+    import('../states.ts'),
+  ]);
+  const service = await connect(context);
+  const { historyDigest } = await historyOf(service, name);
+  const exported = { name, path, historyDigest, replace: true, identity: context.identity };
+  await shown(context.terminal, name, (work) => exportState(service, exported, work));
 }
 
 async function isFile(path: string): Promise<boolean> {
@@ -80,8 +97,9 @@ async function isFile(path: string): Promise<boolean> {
 }
 
 async function read(context: Context, { label, path, reference }: Located): Promise<Side> {
-  using progress = await Progress.on(context.terminal);
-  const reading = await readVersion(path, reference ?? 'current', context, progress.begin(label));
+  const reading = await shown(context.terminal, label, (work) =>
+    readVersion(path, reference ?? 'current', context, work),
+  );
   if (reading.damage !== null) throw named(path, reading.damage);
   const { archive, found } = reading;
   try {

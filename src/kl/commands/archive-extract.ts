@@ -2,8 +2,8 @@ import { pipeline } from 'node:stream/promises';
 import { named } from '../archive-input.ts';
 import type { CommonOptions, Context } from '../context.ts';
 import { EXIT, type Exit, failure } from '../endings.ts';
-import { refuseExisting, writePrivateFile } from '../private-file.ts';
-import { Progress } from '../progress.ts';
+import { refuseExisting, writePrivateFile } from '../files.ts';
+import { shown } from '../progress.ts';
 import { type RawStateBytes, readVersion, type VersionReading } from '../read-version.ts';
 import { bytesText, counted, visible } from '../texts.ts';
 
@@ -19,9 +19,7 @@ export async function run(context: Context, options: Options, path: string): Pro
   const { terminal } = context;
   const { out, force = false, salvage = false } = options;
   if (out !== '-' && !force) await refuseExisting(out);
-  using progress = await Progress.on(terminal);
-  const reading = await readVersion(path, options.version, context, progress.begin(path));
-  progress[Symbol.dispose]();
+  const reading = await shown(terminal, path, (work) => readVersion(path, options.version, context, work));
   const { damage } = reading;
   const { version, bytes } = reading.damage === null ? reading.found : salvaged(path, reading, salvage);
   if (out === '-') await pipeline([bytes], process.stdout, { end: false });

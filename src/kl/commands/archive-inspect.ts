@@ -1,8 +1,9 @@
 import { REDACTED_FEATURE } from '../../archive/format.ts';
 import type { ArchivedEvent, ArchivedResource, ArchivedTag, ArchiveManifest } from '../../archive/model.ts';
-import { archiveMembers, named, type Reading, sizeOf } from '../archive-input.ts';
+import { archiveMembers, named, type Reading } from '../archive-input.ts';
 import type { CommonOptions, Context } from '../context.ts';
 import { EXIT, type Exit } from '../endings.ts';
+import { sizeOf } from '../files.ts';
 import { pairs, table } from '../tables.ts';
 import { bytesText, shellWord } from '../texts.ts';
 

@@ -1,8 +1,8 @@
 import { named } from '../archive-input.ts';
 import type { CommonOptions, Context } from '../context.ts';
 import { EXIT, type Exit, KlError } from '../endings.ts';
-import { refuseExisting } from '../private-file.ts';
-import { Progress } from '../progress.ts';
+import { refuseExisting } from '../files.ts';
+import { shown } from '../progress.ts';
 import { writeRedacted } from '../redacted-archive.ts';
 import { checkArchive } from '../soundness.ts';
 import { pairs } from '../tables.ts';
@@ -18,21 +18,19 @@ export async function run(context: Context, options: Options, path: string): Pro
   const { terminal } = context;
   const { out, force = false } = options;
   if (!force) await refuseExisting(out);
-  using progress = await Progress.on(terminal);
-  const work = progress.begin(path);
-  const { complete, isValid, findings } = await checkArchive(path, context, work);
-  if (complete === null || !isValid) {
-    const [finding] = findings;
-    throw new KlError(finding?.code ?? 'ARCHIVE_CORRUPT', `${path}: ${finding?.message}`, {
-      advice: 'Nothing was written: what is sensitive in it cannot be told. kl archive verify tells more.',
-    });
-  }
-  const { written, values } = await writeRedacted(path, complete, out, context, work).catch(
-    (error: unknown) => {
+  const { complete, written, values } = await shown(terminal, path, async (work) => {
+    const { complete, isValid, findings } = await checkArchive(path, context, work);
+    if (complete === null || !isValid) {
+      const [finding] = findings;
+      throw new KlError(finding?.code ?? 'ARCHIVE_CORRUPT', `${path}: ${finding?.message}`, {
+        advice: 'Nothing was written: what is sensitive in it cannot be told. kl archive verify tells more.',
+      });
+    }
+    const redacted = await writeRedacted(path, complete, out, context, work).catch((error: unknown) => {
       throw named(path, error);
-    },
-  );
-  progress[Symbol.dispose]();
+    });
+    return { complete, ...redacted };
+  });
   const { state } = complete.manifest;
   terminal.result(
     {

@@ -4,8 +4,8 @@ import { pipeline } from 'node:stream/promises';
 import type { CommonOptions, Context } from '../context.ts';
 import { EXIT, type Exit, failure } from '../endings.ts';
 import { type ExportedFile, exportState } from '../export-state.ts';
-import { refuseExisting, temporaryDirectory } from '../private-file.ts';
-import { Progress } from '../progress.ts';
+import { refuseExisting, temporaryDirectory } from '../files.ts';
+import { shown } from '../progress.ts';
 import { connect } from '../service.ts';
 import { archivePathOf } from '../state-file-name.ts';
 import { historyOf } from '../states.ts';
@@ -22,7 +22,7 @@ interface Options extends CommonOptions {
 
 /** `kl export state`: one state's whole history to one verified file. */
 export async function run(context: Context, options: Options, name: string): Promise<Exit> {
-  const { terminal } = context;
+  const { terminal, identity } = context;
   const { force = false } = options;
   const out = options.out ?? archivePathOf(name).replaceAll('/', '-');
   const expected = options.ifChanged?.toLowerCase();
@@ -47,55 +47,30 @@ export async function run(context: Context, options: Options, name: string): Pro
     return EXIT.done;
   }
   const { recipient: recipients = [], discloseDigest: discloseHistoryDigest = false } = options;
-  const isAsked = recipients.length > 0 || discloseHistoryDigest;
-  const exported = {
-    name,
-    historyDigest,
-    // A name that somebody gave is the file's name.
-    isNamedByKind: options.out === undefined,
-    sealing: isAsked ? { recipients, discloseHistoryDigest } : null,
-  };
+  const take = (path: string, how: { readonly replace: boolean; readonly isNamedByKind: boolean }) =>
+    shown(terminal, name, (work) =>
+      exportState(
+        service,
+        { name, path, historyDigest, identity, ...how, sealing: { recipients, discloseHistoryDigest } },
+        work,
+      ),
+    );
   if (out === '-') {
-    await toStandardOutput(context, service, exported);
+    // Verified before the first byte is given out: nobody behind a pipe could take it back.
+    await using aside = await temporaryDirectory();
+    const path = join(aside.path, 'out.klstate');
+    const taken = await take(path, { replace: true, isNamedByKind: false });
+    await pipeline(createReadStream(path), process.stdout, { end: false });
+    terminal.say(`History digest ${taken.historyDigest}`);
     return EXIT.done;
   }
-  const taken = await take(context, service, { ...exported, path: out }, force);
-  const { path } = taken;
-  terminal.result({ changed: true, file: path, ...fileValue(name, taken) }, () => fileText(name, taken));
-  terminal.say(`\nTo check it later: kl archive verify ${shellWord(path)}`);
+  // A name that somebody gave is the file's name.
+  const taken = await take(out, { replace: force, isNamedByKind: options.out === undefined });
+  terminal.result({ changed: true, file: taken.path, ...fileValue(name, taken) }, () =>
+    fileText(name, taken),
+  );
+  terminal.say(`\nTo check it later: kl archive verify ${shellWord(taken.path)}`);
   return EXIT.done;
-}
-
-type Connected = Awaited<ReturnType<typeof connect>>;
-
-async function take(
-  { terminal, signal, identity }: Context,
-  service: Connected,
-  exported: Parameters<typeof exportState>[1],
-  replace: boolean,
-): Promise<ExportedFile> {
-  using progress = await Progress.on(terminal);
-  // Waited for here: the progress ends with this function.
-  return await exportState(service, exported, {
-    replace,
-    signal,
-    identity,
-    work: progress.begin(exported.name),
-  });
-}
-
-/** Verified before the first byte is given out: nobody behind a pipe could take it back. */
-async function toStandardOutput(
-  context: Context,
-  service: Connected,
-  exported: Omit<Parameters<typeof exportState>[1], 'path'>,
-): Promise<void> {
-  await using aside = await temporaryDirectory();
-  const path = join(aside.path, 'out.klstate');
-  const asIs = { ...exported, isNamedByKind: false, path };
-  const { historyDigest } = await take(context, service, asIs, true);
-  await pipeline(createReadStream(path), process.stdout, { end: false });
-  context.terminal.say(`History digest ${historyDigest}`);
 }
 
 /** What was exported, in the service's names. */

@@ -5,14 +5,14 @@ import { utcTimeOf } from '../../base/time.ts';
 import { INDEX_FILE, type IndexEntry, readIndex, writeIndex } from '../archive-index.ts';
 import type { CommonOptions, Context } from '../context.ts';
 import type { StateAnswer } from '../documents.ts';
-import { type Exit, failure, KlError } from '../endings.ts';
+import { type Exit, KlError } from '../endings.ts';
 import { exportState } from '../export-state.ts';
+import { unwritable } from '../files.ts';
 import { Progress } from '../progress.ts';
 import { connect, type Service } from '../service.ts';
-import { exitOf, forEachOf } from '../several.ts';
+import { forEachOf, outcomeText, tellAll } from '../several.ts';
 import { archivePathOf } from '../state-file-name.ts';
 import { historyOf, matchingStates } from '../states.ts';
-import { table } from '../tables.ts';
 import { bytesText, counted, visible } from '../texts.ts';
 
 interface Options extends CommonOptions {
@@ -25,9 +25,8 @@ const BUSY_PAUSE_MS = 2_000;
 const BUSY_ATTEMPTS = 60;
 
 /** What became of a state. */
-interface Taken {
-  readonly entry: IndexEntry;
-  readonly isUnchanged: boolean;
+interface Taken extends IndexEntry {
+  readonly outcome: 'EXPORTED' | 'UNCHANGED';
 }
 
 /** `kl export states`: every matching state to a directory; what has not changed since the last time is left as it is. */
@@ -36,7 +35,7 @@ export async function run(context: Context, options: Options, pattern: string): 
   const { out: directory } = options;
   const service = await connect(context);
   await mkdir(directory, { recursive: true, mode: 0o700 }).catch((error: unknown) => {
-    throw failure('WRITE_FAILED', `${directory} cannot be made.`, { cause: error });
+    throw unwritable(directory, error);
   });
   const index = await readIndex(directory);
   using progress = await Progress.on(terminal);
@@ -53,15 +52,13 @@ export async function run(context: Context, options: Options, pattern: string): 
     const historyDigest = await digestOf(service, state);
     const pathOf = (file: string) => join(directory, ...file.split('/'));
     if (known?.historyDigest === historyDigest && (await hasSize(pathOf(known.file), known.sizeBytes))) {
-      return { entry: known, isUnchanged: true };
+      return { outcome: 'UNCHANGED', ...known };
     }
     const plainFile = known?.file.replace(/\.age$/, '') ?? archivePathOf(state.name);
     const path = pathOf(plainFile);
     await mkdir(dirname(path), { recursive: true, mode: 0o700 });
-    const exported = { name: state.name, path, historyDigest, isNamedByKind: true, sealing: null };
-    const taken = await whenThereIsRoom(service, () =>
-      exportState(service, exported, { replace: true, work, signal, identity }),
-    );
+    const exported = { name: state.name, path, historyDigest, replace: true, identity, isNamedByKind: true };
+    const taken = await whenThereIsRoom(service, () => exportState(service, exported, work));
     const entry: IndexEntry = {
       name: state.name,
       // Of a file that nobody here can open it is as it was when it was asked for.
@@ -75,7 +72,7 @@ export async function run(context: Context, options: Options, pattern: string): 
       exportedAt: utcTimeOf(new Date()),
     };
     await keep(entry);
-    return { entry, isUnchanged: false };
+    return { outcome: 'EXPORTED', ...entry };
   };
   async function* exportable() {
     for await (const state of matchingStates(service, pattern)) {
@@ -83,42 +80,26 @@ export async function run(context: Context, options: Options, pattern: string): 
       else terminal.say(`Left out: ${visible(state.name)} has no version yet.`);
     }
   }
-  const ended = await forEachOf(exportable(), AT_A_TIME, signal, take);
+  const ended = await forEachOf(exportable(), ({ name }) => name, AT_A_TIME, signal, take);
   progress[Symbol.dispose]();
   if (ended.length === 0)
     throw new KlError('STATE_NOT_FOUND', `No state that this credential may see matches ${pattern}.`);
-  const rows = ended.sort((one, other) => (one.item.name < other.item.name ? -1 : 1));
-  terminal.result(
-    rows.map(({ item, result, error }) => ({
-      name: item.name,
-      ...(error === null
-        ? { outcome: result.isUnchanged ? 'UNCHANGED' : 'EXPORTED', ...result.entry }
-        : { outcome: 'FAILED', error: { code: error.code, message: error.message } }),
-    })),
-    () =>
-      table(
-        ['STATE', 'OUTCOME', 'SERIAL', 'SIZE', 'FILE'],
-        rows.map(({ item, result, error }) =>
-          error === null
-            ? [
-                item.name,
-                result.isUnchanged ? 'unchanged' : 'exported',
-                result.entry.currentSerial,
-                bytesText(BigInt(result.entry.sizeBytes)),
-                result.entry.file,
-              ]
-            : [item.name, `FAILED: ${error.code}`, '', '', ''],
-        ),
-      ),
+  const exit = tellAll(
+    terminal,
+    ended,
+    { key: 'name', head: 'STATE' },
+    {
+      OUTCOME: outcomeText,
+      SERIAL: ({ currentSerial }) => currentSerial,
+      SIZE: ({ sizeBytes }) => bytesText(BigInt(sizeBytes)),
+      FILE: ({ file }) => file,
+    },
   );
-  for (const { item, error } of rows) {
-    if (error !== null) terminal.warn(`${visible(item.name)}: ${visible(error.message)}`);
-  }
-  const failed = rows.filter(({ error }) => error !== null).length;
+  const failed = ended.filter(({ error }) => error !== null).length;
   terminal.say(
-    `\n${counted(rows.length - failed, 'state')} in ${visible(join(directory, INDEX_FILE))}${failed > 0 ? `, ${failed} failed; run it again` : ''}.`,
+    `\n${counted(ended.length - failed, 'state')} in ${visible(join(directory, INDEX_FILE))}${failed > 0 ? `, ${failed} failed; run it again` : ''}.`,
   );
-  return exitOf(ended);
+  return exit;
 }
 
 /** The digest of a state's history now; null where it cannot be told: the export will say why. */

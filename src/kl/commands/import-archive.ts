@@ -1,12 +1,10 @@
 import type { VerifiedArchive } from '../../archive/reader.ts';
-import { named } from '../archive-input.ts';
 import { nextSteps } from '../backend-block.ts';
 import type { CommonOptions, Context } from '../context.ts';
-import type { ImportAnswer, ReportAnswer, StateAnswer } from '../documents.ts';
+import type { ImportAnswer, ReportAnswer } from '../documents.ts';
 import { EXIT, type Exit, failure } from '../endings.ts';
-import { importArchive, type Placement, verifyBeforeImport } from '../import-archive.ts';
-import { Progress } from '../progress.ts';
-import { openFile } from '../sealed-input.ts';
+import { importArchive, PLAIN_PLACEMENT, type Placement, prepareImport } from '../import-archive.ts';
+import { shown } from '../progress.ts';
 import { connect, type Service } from '../service.ts';
 import { sendArchive } from '../staged-upload.ts';
 import { findState } from '../states.ts';
@@ -27,45 +25,36 @@ interface Options extends CommonOptions {
 
 /** `kl import archive`: a history from a file into the service, verified here before a byte is sent. */
 export async function run(context: Context, options: Options, path: string): Promise<Exit> {
-  const { terminal, signal } = context;
+  const { terminal } = context;
   const { dryRun = false, yes = false } = options;
   checkOptions(options, terminal);
-  using progress = await Progress.on(terminal);
-  const work = progress.begin(path);
-  await using file = await openFile(path, context).catch((error: unknown) => {
-    throw named(path, error);
-  });
-  const archive = await verifyBeforeImport(file.path, context, work);
+  await using prepared = await shown(terminal, path, (work) => prepareImport(path, context, work));
+  const { archive } = prepared;
   const name = options.as ?? archive.manifest.state.label;
   const service = await connect(context);
   const placement = await placementOf(service, options, name);
-  await using upload = await sendArchive(service, file.path, archive, work, signal);
-  const isAsked = !dryRun && !yes && !(options.overwrite && options.confirm !== undefined);
-  if (dryRun || isAsked) {
-    const preview = await importArchive(service, { archive, upload, placement, dryRun: true }, work, signal);
-    if (dryRun) {
-      progress[Symbol.dispose]();
-      terminal.result(resultOf(preview, archive), () => planText(path, preview));
-      return EXIT.done;
-    }
-    // A bar would be drawn over the question.
-    work[Symbol.dispose]();
-    progress[Symbol.dispose]();
-    process.stderr.write(`${planText(path, preview)}\n\n`);
-    await ask(context, options, name, preview);
-  }
-  progress[Symbol.dispose]();
-  using importing = await Progress.on(terminal);
-  const operation = await importArchive(
-    service,
-    { archive, upload, placement, dryRun: false },
-    importing.begin(name),
-    signal,
+  await using upload = await shown(terminal, path, (work) =>
+    sendArchive(service, prepared.path, archive, work),
   );
-  importing[Symbol.dispose]();
-  terminal.result(resultOf(operation, archive), () => doneText(operation, archive));
-  if (operation.stateArchive !== null && operation.report?.outcome !== 'ARCHIVED_COPY') {
-    terminal.say(`\n${nextSteps(operation.stateArchive)}`);
+  const perform = (isDry: boolean) =>
+    shown(terminal, name, (work) =>
+      importArchive(service, { archive, upload, placement, dryRun: isDry }, work),
+    );
+  if (dryRun) {
+    const preview = await perform(true);
+    terminal.result(resultOf(preview, archive), () => planText(path, preview.report));
+    return EXIT.done;
+  }
+  if (!yes && !(options.overwrite && options.confirm !== undefined)) {
+    const { report } = await perform(true);
+    process.stderr.write(`${planText(path, report)}\n\n`);
+    await ask(context, options, name, report);
+  }
+  const operation = await perform(false);
+  const { stateArchive, report } = operation;
+  terminal.result(resultOf(operation, archive), () => doneText(report, archive));
+  if (stateArchive !== null && report.outcome !== 'ARCHIVED_COPY') {
+    terminal.say(`\n${nextSteps(stateArchive)}`);
   }
   return EXIT.done;
 }
@@ -89,13 +78,18 @@ function checkOptions(options: Options, terminal: Terminal): void {
 }
 
 async function placementOf(service: Service, options: Options, name: string): Promise<Placement> {
-  const { as: given, archivedCopy = false, overwrite = false, confirm, expectSerial } = options;
-  const plain = { name: given ?? null, allowSharedLineage: options.allowSharedLineage ?? false };
-  if (!overwrite) {
-    const onConflict = archivedCopy ? 'ARCHIVED_COPY' : 'REFUSE';
-    return { ...plain, onConflict, confirmName: null, expectedCurrentSerial: null };
-  }
-  const now: StateAnswer | null = confirm === undefined ? await findState(service, name) : null;
+  const {
+    as: given = null,
+    allowSharedLineage = false,
+    archivedCopy,
+    overwrite,
+    confirm,
+    expectSerial,
+  } = options;
+  const plain = { ...PLAIN_PLACEMENT, name: given, allowSharedLineage };
+  if (archivedCopy) return { ...plain, onConflict: 'ARCHIVED_COPY' };
+  if (!overwrite) return plain;
+  const now = confirm === undefined ? await findState(service, name) : null;
   return {
     ...plain,
     onConflict: 'OVERWRITE',
@@ -109,13 +103,13 @@ async function ask(
   { terminal, signal }: Context,
   options: Options,
   name: string,
-  { report }: ImportAnswer,
+  report: ReportAnswer,
 ): Promise<void> {
   if (!options.overwrite) {
     await terminal.confirm('Import it?', signal);
     return;
   }
-  const replaced = counted(report?.replacedVersionCount ?? 0, 'version');
+  const replaced = counted(report.replacedVersionCount, 'version');
   const typed = await terminal.ask(
     `This replaces the history of ${visible(name)}, ${replaced}. Type its name to go on: `,
     '--confirm NAME',
@@ -140,8 +134,7 @@ function resultOf({ id, stateArchive, report }: ImportAnswer, archive: VerifiedA
   };
 }
 
-function planText(path: string, { report }: ImportAnswer): string {
-  if (report === null) return '';
+function planText(path: string, report: ReportAnswer): string {
   return [
     pairs([
       ['From', `${path}, taken of ${report.sourceName}`],
@@ -157,8 +150,7 @@ function planText(path: string, { report }: ImportAnswer): string {
   ].join('\n');
 }
 
-function doneText({ report }: ImportAnswer, archive: VerifiedArchive): string {
-  if (report === null) return '';
+function doneText(report: ReportAnswer, archive: VerifiedArchive): string {
   const isEqual = report.historyDigest === archive.historyDigest;
   return [
     pairs([

@@ -1,17 +1,15 @@
 import { readdir } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { readIndex } from '../archive-index.ts';
-import { named } from '../archive-input.ts';
 import type { CommonOptions, Context } from '../context.ts';
 import { type Exit, failure } from '../endings.ts';
-import { importArchive, PLAIN_PLACEMENT, verifyBeforeImport } from '../import-archive.ts';
+import { unreadable } from '../files.ts';
+import { importArchive, PLAIN_PLACEMENT, prepareImport } from '../import-archive.ts';
 import { Progress } from '../progress.ts';
-import { openFile } from '../sealed-input.ts';
 import { connect } from '../service.ts';
-import { exitOf, forEachOf } from '../several.ts';
+import { forEachOf, outcomeText, tellAll } from '../several.ts';
 import { sendArchive } from '../staged-upload.ts';
 import { findState } from '../states.ts';
-import { table } from '../tables.ts';
 import { counted, visible } from '../texts.ts';
 
 interface Options extends CommonOptions {
@@ -44,54 +42,41 @@ export async function run(context: Context, options: Options, directory: string)
     await terminal.confirm(`Import ${counted(files.length, 'archive')}?`, signal);
   }
   using progress = await Progress.on(terminal);
-  const ended = await forEachOf(files, AT_A_TIME, signal, async (file): Promise<Brought> => {
-    using work = progress.begin(file);
-    const path = join(directory, file);
-    await using opened = await openFile(path, context).catch((error: unknown) => {
-      throw named(path, error);
-    });
-    const archive = await verifyBeforeImport(opened.path, context, work);
-    const { historyDigest, counts, manifest } = archive;
-    const brought = { name: manifest.state.label, versionCount: counts.versions, historyDigest };
-    const there = await findState(service, brought.name);
-    if (there?.manifest?.historyDigest === historyDigest) return { ...brought, outcome: 'ALREADY_THERE' };
-    await using upload = await sendArchive(service, opened.path, archive, work, signal);
-    const { report } = await importArchive(
-      service,
-      { archive, upload, placement: PLAIN_PLACEMENT, dryRun },
-      work,
-      signal,
-    );
-    return {
-      ...brought,
-      name: report?.name ?? brought.name,
-      historyDigest: report?.historyDigest ?? historyDigest,
-      outcome: dryRun ? 'COULD_BE_IMPORTED' : 'IMPORTED',
-    };
-  });
-  progress[Symbol.dispose]();
-  const rows = ended.sort((one, other) => (one.item < other.item ? -1 : 1));
-  terminal.result(
-    rows.map(({ item, result, error }) => ({
-      file: item,
-      ...(error === null
-        ? result
-        : { outcome: 'FAILED', error: { code: error.code, message: error.message } }),
-    })),
-    () =>
-      table(
-        ['FILE', 'STATE', 'OUTCOME', 'VERSIONS'],
-        rows.map(({ item, result, error }) =>
-          error === null
-            ? [item, result.name, result.outcome.toLowerCase().replaceAll('_', ' '), result.versionCount]
-            : [item, null, `FAILED: ${error.code}`, null],
-        ),
-      ),
+  const ended = await forEachOf(
+    files,
+    (file) => file,
+    AT_A_TIME,
+    signal,
+    async (file): Promise<Brought> => {
+      using work = progress.begin(file);
+      await using prepared = await prepareImport(join(directory, file), context, work);
+      const { archive } = prepared;
+      const { historyDigest, counts, manifest } = archive;
+      const brought = { name: manifest.state.label, versionCount: counts.versions, historyDigest };
+      const there = await findState(service, brought.name);
+      if (there?.manifest?.historyDigest === historyDigest) return { ...brought, outcome: 'ALREADY_THERE' };
+      await using upload = await sendArchive(service, prepared.path, archive, work);
+      const imported = { archive, upload, placement: PLAIN_PLACEMENT, dryRun };
+      const { report } = await importArchive(service, imported, work);
+      return {
+        ...brought,
+        name: report.name,
+        historyDigest: report.historyDigest,
+        outcome: dryRun ? 'COULD_BE_IMPORTED' : 'IMPORTED',
+      };
+    },
   );
-  for (const { item, error } of rows) {
-    if (error !== null) terminal.warn(`${visible(item)}: ${visible(error.message)}`);
-  }
-  return exitOf(ended);
+  progress[Symbol.dispose]();
+  return tellAll(
+    terminal,
+    ended,
+    { key: 'file', head: 'FILE' },
+    {
+      STATE: ({ name }) => name,
+      OUTCOME: outcomeText,
+      VERSIONS: ({ versionCount }) => versionCount,
+    },
+  );
 }
 
 /** The archives of a directory, below it: those of its index, or every one where it has none. */
@@ -104,9 +89,7 @@ async function archivesIn(directory: string): Promise<string[]> {
 
 async function allArchives(directory: string): Promise<string[]> {
   const entries = await readdir(directory, { recursive: true, withFileTypes: true }).catch(
-    (error: unknown) => {
-      throw failure('FILE_UNUSABLE', `${directory} cannot be read.`, { cause: error });
-    },
+    unreadable(directory),
   );
   return entries
     .filter((entry) => entry.isFile() && ARCHIVE_FILE.test(entry.name))

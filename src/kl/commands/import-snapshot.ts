@@ -1,28 +1,21 @@
 import { randomUUID } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { readStateDocument } from '../../terraform/document.ts';
 import { UnsupportedStateDocumentError } from '../../terraform/errors.ts';
 import { SNAPSHOT_LIMITS } from '../../terraform/limits.ts';
-import { sizeOf } from '../archive-input.ts';
+import { bytesOf } from '../archive-input.ts';
 import { nextSteps } from '../backend-block.ts';
 import type { CommonOptions, Context } from '../context.ts';
-import { type Address, DOCUMENTS, type UserError } from '../documents.ts';
+import { DOCUMENTS } from '../documents.ts';
 import { EXIT, type Exit, failure, KlError } from '../endings.ts';
-import { connect, refuseErrors } from '../service.ts';
+import { connect } from '../service.ts';
 import { pairs } from '../tables.ts';
 import { bytesText, visible } from '../texts.ts';
 
 interface Options extends CommonOptions {
   readonly name: string;
   readonly yes?: boolean;
-}
-
-interface Payload {
-  readonly stateArchive: Address | null;
-  readonly version: { readonly id: string; readonly serial: string; readonly createdAt: string } | null;
-  readonly userErrors: readonly UserError[];
 }
 
 /** `kl import snapshot`: one state file becomes the next version of a state. */
@@ -47,13 +40,9 @@ export async function run(context: Context, options: Options, path: string): Pro
   );
   const service = await connect(context);
   if (!yes) await terminal.confirm('Import it? A snapshot carries no history.', signal);
-  const { importStateSnapshot } = await service.ask<{ importStateSnapshot: Payload }>(
-    DOCUMENTS.importSnapshot,
-    { name, key: randomUUID() },
-    { file: { name: path === '-' ? 'stdin.tfstate' : basename(path), open: async () => new Blob([bytes]) } },
-  );
-  refuseErrors(importStateSnapshot);
-  const { version, stateArchive } = importStateSnapshot;
+  const file = new File([bytes], path === '-' ? 'stdin.tfstate' : basename(path));
+  const variables = { name, key: randomUUID() };
+  const { version, stateArchive } = await service.ask(DOCUMENTS.importSnapshot, variables, { file });
   terminal.result({ name, version }, () =>
     pairs([
       ['State', name],
@@ -68,19 +57,15 @@ export async function run(context: Context, options: Options, path: string): Pro
 
 async function readAll(path: string): Promise<Buffer<ArrayBuffer>> {
   const { maxBytes } = SNAPSHOT_LIMITS;
-  let length = 0;
   async function* bounded() {
-    for await (const chunk of process.stdin as AsyncIterable<Buffer>) {
+    let length = 0;
+    for await (const chunk of path === '-' ? process.stdin : bytesOf(path)) {
       length += chunk.length;
       if (length > maxBytes) throw new KlError('ARCHIVE_TOO_LARGE', `A state has at most ${maxBytes} bytes.`);
       yield chunk;
     }
   }
-  if (path === '-') return Buffer.from(await buffer(bounded()));
-  if ((await sizeOf(path)) > maxBytes) {
-    throw new KlError('ARCHIVE_TOO_LARGE', `${path} is too large: a state has at most ${maxBytes} bytes.`);
-  }
-  return readFile(path);
+  return Buffer.from(await buffer(bounded()));
 }
 
 function readDocument(what: string, bytes: Buffer) {

@@ -1,5 +1,5 @@
 import type { CommonOptions, Context } from '../context.ts';
-import { DOCUMENTS, type OperationAnswer, type Page } from '../documents.ts';
+import { DOCUMENTS } from '../documents.ts';
 import { EXIT, type Exit, failure } from '../endings.ts';
 import { connect } from '../service.ts';
 import { table } from '../tables.ts';
@@ -19,11 +19,9 @@ export async function run(context: Context, options: Options, pattern: string | 
     throw failure('USAGE', `--limit: expected a number from 1 to ${MOST}.`);
   }
   const service = await connect(context);
-  const namePrefix = pattern?.replace(/\*$/, '') ?? null;
-  const { stateArchiveOperations } = await service.ask<{
-    stateArchiveOperations: Pick<Page<OperationAnswer>, 'nodes'>;
-  }>(DOCUMENTS.operations, { first: limit, filter: namePrefix === null ? null : { namePrefix } });
-  const nodes = stateArchiveOperations.nodes.filter(
+  const filter = pattern === undefined ? null : { namePrefix: pattern.replace(/\*$/, '') };
+  const page = await service.ask(DOCUMENTS.operations, { first: limit, filter });
+  const nodes = page.nodes.filter(
     ({ name }) => pattern === undefined || pattern.endsWith('*') || name === pattern,
   );
   context.terminal.result(nodes, () =>
