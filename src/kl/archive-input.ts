@@ -1,6 +1,11 @@
 import { readArchiveFile } from '../archive/archive-file.ts';
 import { ArchiveError, type ArchiveErrorCode } from '../archive/errors.ts';
-import { type ArchiveMembers, readArchive } from '../archive/reader.ts';
+import {
+  type ArchiveMember,
+  type ArchiveMembers,
+  readArchive,
+  type VerifiedArchive,
+} from '../archive/reader.ts';
 import type { SignatureTrust } from '../archive/signing-keys.ts';
 import { Digested } from '../base/digested.ts';
 import type { Context } from './context.ts';
@@ -53,6 +58,44 @@ export async function* archiveMembers(
   if (!(await isSealedFile(path))) return yield* readArchive(shown(), options);
   const inside = yield* readArchive(openSealed(shown(), identity), options);
   return { ...inside, sha256: file.sha256(), sizeBytes: BigInt(file.length) };
+}
+
+/** What was read of an archive's file, to its end or to where it is damaged. */
+export type ReadThrough = {
+  /** Serials of the versions that were read to their ends. Of a damaged archive nothing proves them. */
+  readonly whole: readonly bigint[];
+} & (
+  | { readonly archive: VerifiedArchive; readonly damage: null }
+  | { readonly archive: null; readonly damage: ArchiveError }
+);
+
+/**
+ * Reads a whole archive, damaged or not.
+ *
+ * @param look sees each member, and how many versions stand before it.
+ * @throws KlError as {@link archiveMembers} does, and what `look` throws that is no ArchiveError.
+ */
+export async function readThrough(
+  path: string,
+  reading: Reading,
+  work: Work | undefined,
+  look: (member: ArchiveMember, versionsBefore: number) => Promise<void>,
+): Promise<ReadThrough> {
+  const whole: bigint[] = [];
+  let open: bigint | null = null;
+  try {
+    await using members = archiveMembers(path, reading, work);
+    for (;;) {
+      const step = await members.next();
+      if (open !== null) whole.push(open);
+      if (step.done) return { whole, archive: step.value, damage: null };
+      open = step.value.kind === 'version' ? step.value.version.serial : null;
+      await look(step.value, whole.length);
+    }
+  } catch (error) {
+    if (!(error instanceof ArchiveError)) throw error;
+    return { whole, archive: null, damage: error };
+  }
 }
 
 /** The bytes of a file. @throws KlError FILE_UNUSABLE where it cannot be read. */

@@ -1,9 +1,8 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { readdir, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { v5 as uuidv5 } from 'uuid';
 import { DEFAULT_ARCHIVE_LIMITS } from '../archive/format.ts';
-import { byTagName } from '../archive/history-digest.ts';
 import type { ArchivedState, ArchivedTag, ArchivedVersion, RawState } from '../archive/model.ts';
 import type { ArchiveContents } from '../archive/writer.ts';
 import { Digested } from '../base/digested.ts';
@@ -11,9 +10,8 @@ import { present } from '../base/invariant.ts';
 import { stateLabelFault } from '../base/state-label.ts';
 import { utcTimeOf } from '../base/time.ts';
 import { canonicalUuid } from '../base/uuid.ts';
-import { UnsupportedStateDocumentError } from '../terraform/errors.ts';
 import { bytesOf } from './archive-input.ts';
-import { DocumentReader } from './document-reader.ts';
+import { DocumentReader, namedDocument } from './document-reader.ts';
 import { failure, KlError } from './endings.ts';
 import { unreadable } from './files.ts';
 
@@ -39,13 +37,11 @@ export interface BuildRequest {
 /** One version to be, and the file it comes from. */
 interface Found {
   readonly path: string;
-  readonly serial: bigint;
-  readonly lineage: string;
-  readonly terraformVersion: string | null;
-  readonly sha256: string;
   readonly byteLength: number;
-  readonly facts: FileFacts;
-  readonly createdAt: string;
+  readonly sha256: string;
+  /** '' where the document has none. */
+  readonly lineage: string;
+  readonly version: Omit<ArchivedVersion, 'id'>;
 }
 
 /** A history made of files. */
@@ -109,29 +105,26 @@ export async function buildHistory(
   }
   const { kept, duplicates } = withoutDuplicates(all);
   const lineage = lineageOf(kept);
-  const last = present(kept.at(-1), 'there is a file');
   const versions = kept.map(
-    (each): ArchivedVersion => ({
-      id: uuidv5(`${label}/${lineage}/${each.serial}`, ID_NAMESPACE),
-      serial: each.serial,
-      terraformVersion: each.terraformVersion,
-      source: each.facts.source ?? SOURCE,
-      createdAt: each.createdAt,
-      createdBy: each.facts.createdBy ?? null,
+    ({ version }): ArchivedVersion => ({
+      id: uuidv5(`${label}/${lineage}/${version.serial}`, ID_NAMESPACE),
+      ...version,
     }),
   );
+  const first = present(versions[0], 'there is a file');
+  const last = present(versions.at(-1), 'there is a file');
+  const elsewhere = { workspace: 'elsewhere', environment: 'elsewhere' };
   const state: ArchivedState = {
     id: uuidv5(`${label}/${lineage}`, ID_NAMESPACE),
     label,
     name: label,
-    workspace: 'elsewhere',
-    environment: 'elsewhere',
+    ...elsewhere,
     lineage,
     lifecycleStatus: 'active',
-    createdAt: present(versions[0], 'there is a version').createdAt,
-    updatedAt: present(versions.at(-1), 'there is a version').createdAt,
+    createdAt: first.createdAt,
+    updatedAt: last.createdAt,
     currentSerial: last.serial,
-    currentVersionId: present(versions.at(-1), 'there is a version').id,
+    currentVersionId: last.id,
     // What Kilolock gives a state that Terraform writes: one without its lock would let two write at once.
     exclusiveLocks: true,
     coexistenceMode: 'strict',
@@ -141,13 +134,13 @@ export async function buildHistory(
     contents: {
       state,
       versions,
-      tags: tags.map((each) => tagOf(each, versions)).sort(byTagName),
+      tags: tags.map((each) => tagOf(each, versions)),
       events: none(),
       resources: null,
       exportRecord: {
         exportedAt: utcTimeOf(new Date()),
         exportedBy: 'kl archive build',
-        source: { workspace: 'elsewhere', environment: 'elsewhere', stateName: label },
+        source: { ...elsewhere, stateName: label },
         tool: { name: 'kl archive build', version: '1' },
       },
       rawStateText: null,
@@ -168,26 +161,23 @@ async function examine(path: string, facts: FileFacts, reader: DocumentReader): 
     );
   }
   try {
-    const { bytes, serial, lineage, terraformVersion } = await reader.read(
-      contentOf(path, Number(size)),
-      Number(size),
-    );
+    const byteLength = Number(size);
+    const document = await reader.read(contentOf(path, byteLength), byteLength);
+    const { serial, terraformVersion } = document;
+    const { createdAt = timeOf(mtimeNs), createdBy = null, source = SOURCE } = facts;
     return {
       path,
-      serial,
-      lineage: canonicalUuid(lineage),
-      terraformVersion,
-      sha256: createHash('sha256').update(bytes).digest('hex'),
-      byteLength: bytes.length,
-      facts,
-      createdAt: facts.createdAt ?? timeOf(mtimeNs),
+      byteLength,
+      sha256: hash('sha256', document.bytes),
+      lineage: canonicalUuid(document.lineage),
+      version: { serial, terraformVersion, source, createdAt, createdBy },
     };
   } catch (error) {
-    if (!(error instanceof UnsupportedStateDocumentError)) throw error;
-    throw new KlError(error.code, `${path}: at ${error.path}, ${error.reason}.`, {
-      advice:
-        'Leave the file out, or find out what it is: only state files of version 4, not encrypted, make a history.',
-    });
+    throw namedDocument(
+      path,
+      error,
+      'Leave the file out, or find out what it is: only state files of version 4, not encrypted, make a history.',
+    );
   }
 }
 
@@ -201,25 +191,23 @@ function timeOf(nanoseconds: bigint): string {
 /** Files by serial. A version that is there twice is kept once, as of the earlier time. */
 function withoutDuplicates(all: readonly Found[]): { kept: Found[]; duplicates: BuiltHistory['duplicates'] } {
   const sorted = [...all].sort(
-    (one, other) =>
-      (one.serial < other.serial ? -1 : one.serial > other.serial ? 1 : 0) ||
+    ({ version: one }, { version: other }) =>
+      Number(one.serial - other.serial) ||
       (one.createdAt < other.createdAt ? -1 : one.createdAt > other.createdAt ? 1 : 0),
   );
   const kept: Found[] = [];
   const duplicates: { path: string; of: string }[] = [];
   for (const each of sorted) {
+    const { serial } = each.version;
     const last = kept.at(-1);
-    if (last?.serial !== each.serial) kept.push(each);
+    if (last?.version.serial !== serial) kept.push(each);
     else if (last.sha256 === each.sha256) duplicates.push({ path: each.path, of: last.path });
     else {
-      throw failure(
-        'NO_HISTORY',
-        `${last.path} and ${each.path} both have serial ${each.serial}, and are not the same.`,
-        {
-          advice:
-            'Leave out the one that is not of this history: two versions of a state cannot share a serial.',
-        },
-      );
+      const message = `${last.path} and ${each.path} both have serial ${serial}, and are not the same.`;
+      throw failure('NO_HISTORY', message, {
+        advice:
+          'Leave out the one that is not of this history: two versions of a state cannot share a serial.',
+      });
     }
   }
   return { kept, duplicates };
@@ -227,9 +215,8 @@ function withoutDuplicates(all: readonly Found[]): { kept: Found[]; duplicates: 
 
 /** The lineage of all files; null where no file has one. */
 function lineageOf(kept: readonly Found[]): string | null {
-  const byLineage = new Map(
-    kept.filter(({ lineage }) => lineage !== '').map((each) => [each.lineage, each.path]),
-  );
+  const byLineage = new Map(kept.map(({ lineage, path }) => [lineage, path]));
+  byLineage.delete('');
   if (byLineage.size > 1) {
     const [one, other] = [...byLineage.values()];
     throw failure('NO_HISTORY', `${one} and ${other} are of two lineages: they are versions of two states.`, {
@@ -252,13 +239,13 @@ function tagOf(
 }
 
 async function* rawStatesOf(kept: readonly Found[]): AsyncGenerator<RawState, void, void> {
-  for (const { path, serial, byteLength, sha256 } of kept) {
+  for (const { path, version, byteLength, sha256 } of kept) {
     async function* content() {
       const file = new Digested(contentOf(path, byteLength));
       yield* file;
       if (file.sha256() !== sha256) throw changed(path);
     }
-    yield { serial, byteLength, content: content() };
+    yield { serial: version.serial, byteLength, content: content() };
   }
 }
 

@@ -1,6 +1,14 @@
 import { readInto } from '../base/read-into.ts';
 import { readStateDocument, type StateDocument } from '../terraform/document.ts';
+import { UnsupportedStateDocumentError } from '../terraform/errors.ts';
 import { MAX_COMPARED_BYTES } from '../terraform/limits.ts';
+import { KlError } from './endings.ts';
+
+/** An error of reading a document as `kl` ends with it: what is wrong with the document is told by `what` it is. */
+export function namedDocument(what: string, error: unknown, advice: string | null = null): unknown {
+  if (!(error instanceof UnsupportedStateDocumentError)) return error;
+  return new KlError(error.code, `${what}: at ${error.path}, ${error.reason}.`, { advice });
+}
 
 /**
  * Reads the documents of a history one after the other: what one has in common with the one before is looked at once. Two

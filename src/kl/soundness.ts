@@ -1,8 +1,8 @@
-import { ArchiveError } from '../archive/errors.ts';
+import type { ArchiveError } from '../archive/errors.ts';
 import { versionMemberName } from '../archive/format.ts';
 import type { VerifiedArchive } from '../archive/reader.ts';
 import { UnsupportedStateDocumentError } from '../terraform/errors.ts';
-import { ARCHIVE_ADVICE, archiveMembers, type Reading } from './archive-input.ts';
+import { ARCHIVE_ADVICE, type Reading, readThrough } from './archive-input.ts';
 import { DocumentReader } from './document-reader.ts';
 import type { Work } from './progress.ts';
 
@@ -42,39 +42,23 @@ const MAX_DOCUMENT_FINDINGS = 100;
 export async function checkArchive(path: string, reading: Reading, work?: Work): Promise<Soundness> {
   const documents: Finding[] = [];
   const reader = new DocumentReader();
-  let open: bigint | null = null;
-  /** Serials of the versions that were read to their ends. */
-  const whole: bigint[] = [];
-  const members = archiveMembers(path, reading, work);
-  try {
-    for (;;) {
-      const step = await members.next();
-      if (open !== null) whole.push(open);
-      open = null;
-      if (step.done) {
-        return {
-          complete: step.value,
-          isValid: documents.length === 0,
-          findings: [...documents, ...step.value.warnings.map(warningFinding)],
-        };
-      }
-      if (step.value.kind !== 'version') continue;
-      const { version, byteLength, content } = step.value;
-      open = version.serial;
-      try {
-        await reader.read(content, byteLength);
-      } catch (error) {
-        if (!(error instanceof UnsupportedStateDocumentError)) throw error;
-        if (documents.length < MAX_DOCUMENT_FINDINGS) {
-          documents.push(documentFinding(version.serial, whole.length, error));
-        }
+  const { archive, damage, whole } = await readThrough(path, reading, work, async (member, before) => {
+    if (member.kind !== 'version') return;
+    try {
+      await reader.read(member.content, member.byteLength);
+    } catch (error) {
+      if (!(error instanceof UnsupportedStateDocumentError)) throw error;
+      if (documents.length < MAX_DOCUMENT_FINDINGS) {
+        documents.push(documentFinding(member.version.serial, before, error));
       }
     }
-  } catch (error) {
-    if (!(error instanceof ArchiveError)) throw error;
+  });
+  if (damage !== null) {
     // What a damaged file seems to hold is no fault of whoever wrote the documents.
-    return { complete: null, isValid: false, findings: [archiveFinding(error, whole)] };
+    return { complete: null, isValid: false, findings: [archiveFinding(damage, whole)] };
   }
+  const findings = [...documents, ...archive.warnings.map(warningFinding)];
+  return { complete: archive, isValid: documents.length === 0, findings };
 }
 
 function archiveFinding(error: ArchiveError, whole: readonly bigint[]): Finding {

@@ -1,6 +1,5 @@
-import type { ResourceInstance, StateDocument } from '../terraform/document.ts';
+import type { ResourceInstance, StateDocument, StateOutput } from '../terraform/document.ts';
 import { soundsSecret } from '../terraform/secret-names.ts';
-import { type ExactJson, ExactNumber, isJsonObject, parseExactly } from './exact-json.ts';
 
 /** A value that differs. Secrets are left out, on either side. */
 export interface ValueChange {
@@ -28,36 +27,42 @@ const MAX_DEPTH = 100;
 
 /** What differs between two states, by resource instance and output, in order of address. */
 export function diffStates(before: StateDocument, after: StateDocument): Difference[] {
-  return [...diffResources(before, after), ...diffOutputs(before, after)];
+  return [
+    ...differing(instancesOf(before), instancesOf(after), diffInstances),
+    ...differing(outputsOf(before), outputsOf(after), diffOutputs),
+  ];
 }
 
-function diffResources(before: StateDocument, after: StateDocument): Difference[] {
-  const [old, now] = [instancesOf(before), instancesOf(after)];
-  const addresses = new Set([...old.keys(), ...now.keys()]);
-  const differences: Difference[] = [];
-  for (const address of [...addresses].sort()) {
-    const [one, other] = [old.get(address), now.get(address)];
-    if (one === undefined || other === undefined) {
-      differences.push({ kind: one === undefined ? 'added' : 'removed', address, changes: [] });
-      continue;
-    }
-    const changes = diffInstances(one, other);
-    if (changes.length > 0) differences.push({ kind: 'changed', address, changes });
-  }
-  return differences;
+function differing<Item>(
+  before: ReadonlyMap<string, Item>,
+  after: ReadonlyMap<string, Item>,
+  compare: (before: Item, after: Item) => ValueChange[],
+): Difference[] {
+  const addresses = new Set([...before.keys(), ...after.keys()]);
+  return [...addresses].sort().flatMap((address): Difference[] => {
+    const [one, other] = [before.get(address), after.get(address)];
+    if (one === undefined) return [{ kind: 'added', address, changes: [] }];
+    if (other === undefined) return [{ kind: 'removed', address, changes: [] }];
+    const changes = compare(one, other);
+    return changes.length > 0 ? [{ kind: 'changed', address, changes }] : [];
+  });
 }
 
 /** By address; a deposed object, which shares the address of the current one, by itself. */
 function instancesOf(document: StateDocument): Map<string, ResourceInstance> {
-  const instances = new Map<string, ResourceInstance>();
-  for (const instance of document.instances()) {
-    instances.set(`${instance.address}${instance.deposed ? ' (deposed)' : ''}`, instance);
-  }
-  return instances;
+  return new Map(
+    [...document.instances()].map((instance) => [
+      `${instance.address}${instance.deposed ? ' (deposed)' : ''}`,
+      instance,
+    ]),
+  );
+}
+
+function outputsOf(document: StateDocument): Map<string, StateOutput> {
+  return new Map([...document.outputs()].map((output) => [`output.${output.name}`, output]));
 }
 
 function diffInstances(before: ResourceInstance, after: ResourceInstance): ValueChange[] {
-  const secrets = new Secrets(before, after);
   const changes: ValueChange[] = [];
   const plain = [
     ['(provider)', before.provider, after.provider],
@@ -70,15 +75,13 @@ function diffInstances(before: ResourceInstance, after: ResourceInstance): Value
     const [one, other] = [before, after].map(({ dependencies }) => shortened(dependencies.toString()));
     changes.push({ path: '(dependencies)', before: one, after: other });
   }
-  if (!before.attributes.equals(after.attributes)) {
-    try {
-      const [one, other] = [before, after].map(({ attributes }) => parseExactly(attributes.toString()));
-      new Walk(secrets, changes).compare([], one, other);
-    } catch (error) {
-      // Nested deeper than is parsed; they differ as bytes.
-      if (!(error instanceof RangeError)) throw error;
-      changes.push({ path: '(attributes)', before: SENSITIVE, after: SENSITIVE });
-    }
+  try {
+    const hides = hiddenIn(before, after);
+    for (const change of compared([], before.attributes, after.attributes, hides)) changes.push(change);
+  } catch (error) {
+    // Nested deeper than is parsed; they differ as bytes.
+    if (!(error instanceof RangeError)) throw error;
+    changes.push({ path: '(attributes)', before: SENSITIVE, after: SENSITIVE });
   }
   if (changes.length === 0 && !sameJson(before.sensitivePaths, after.sensitivePaths)) {
     changes.push({ path: '(what is sensitive)', before: SENSITIVE, after: SENSITIVE });
@@ -86,75 +89,51 @@ function diffInstances(before: ResourceInstance, after: ResourceInstance): Value
   return changes;
 }
 
-function sameJson(before: Buffer, after: Buffer): boolean {
-  if (before.equals(after)) return true;
-  const changes: ValueChange[] = [];
-  new Walk(null, changes).compare([], parseExactly(before.toString()), parseExactly(after.toString()));
-  return changes.length === 0;
+function diffOutputs(before: StateOutput, after: StateOutput): ValueChange[] {
+  const isSecret = before.sensitive || after.sensitive || soundsSecret(before.name);
+  const [one, other] = [String(before.sensitive), String(after.sensitive)];
+  return [
+    ...(one === other ? [] : [{ path: 'sensitive', before: one, after: other }]),
+    ...compared(['value'], before.value, after.value, () => isSecret),
+  ];
 }
 
-function diffOutputs(before: StateDocument, after: StateDocument): Difference[] {
-  const [old, now] = [before, after].map(
-    (document) => new Map([...document.outputs()].map((output) => [output.name, output])),
-  );
-  const differences: Difference[] = [];
-  for (const name of [...new Set([...(old?.keys() ?? []), ...(now?.keys() ?? [])])].sort()) {
-    const [one, other] = [old?.get(name), now?.get(name)];
-    const address = `output.${name}`;
-    if (one === undefined || other === undefined) {
-      differences.push({ kind: one === undefined ? 'added' : 'removed', address, changes: [] });
-      continue;
-    }
-    const changes: ValueChange[] = [];
-    const isSecret = one.sensitive || other.sensitive || soundsSecret(name);
-    if (one.sensitive !== other.sensitive) {
-      changes.push({ path: 'sensitive', before: String(one.sensitive), after: String(other.sensitive) });
-    }
-    const [was, is] = [parseExactly(one.value.toString()), parseExactly(other.value.toString())];
-    new Walk(isSecret ? ALL_SECRET : null, changes).compare(['value'], was, is);
-    if (changes.length > 0) differences.push({ kind: 'changed', address, changes });
-  }
-  return differences;
+function sameJson(before: Buffer, after: Buffer): boolean {
+  return compared([], before, after, () => true).length === 0;
+}
+
+/** Where two pieces of JSON differ, by paths below `path`. */
+function compared(path: Path, before: Buffer, after: Buffer, hides: Hidden): ValueChange[] {
+  if (before.equals(after)) return [];
+  const [one, other] = [before, after].map((json) => parseExactly(json.toString()));
+  return [...changesIn(path, one, other, hides)];
 }
 
 type Path = readonly (string | number)[];
 
-/** Which values of an instance are not shown. */
-interface Hidden {
-  hides(path: Path): boolean;
-}
-
-const ALL_SECRET: Hidden = { hides: () => true };
+/** Whether the value at a path is not shown. */
+type Hidden = (path: Path) => boolean;
 
 /** What Terraform marked on either side, and what is likely a secret by its name: old versions of Terraform mark little. */
-class Secrets implements Hidden {
-  readonly #marked: Path[] = [];
-  readonly #isSecretType: boolean;
-
-  constructor(before: ResourceInstance, after: ResourceInstance) {
-    for (const { sensitivePaths } of [before, after]) this.#mark(parseExactly(sensitivePaths.toString()));
-    this.#isSecretType = soundsSecret(before.type);
-  }
-
-  hides(path: Path): boolean {
-    return (
-      this.#isSecretType ||
-      path.some((step) => typeof step === 'string' && soundsSecret(step)) ||
-      this.#marked.some(
-        (marked) =>
-          marked.every((step, at) => step === path[at]) || path.every((step, at) => step === marked[at]),
-      )
+function hiddenIn(before: ResourceInstance, after: ResourceInstance): Hidden {
+  const isSecretType = soundsSecret(before.type);
+  const marked = [before, after].flatMap(({ sensitivePaths }) =>
+    markedPaths(parseExactly(sensitivePaths.toString())),
+  );
+  return (path) =>
+    isSecretType ||
+    path.some((step) => typeof step === 'string' && soundsSecret(step)) ||
+    marked.some(
+      (mark) => mark.every((step, at) => step === path[at]) || path.every((step, at) => step === mark[at]),
     );
-  }
+}
 
-  /** The form of state files: a list of paths, each a list of steps with a type and a value. */
-  #mark(paths: ExactJson): void {
-    if (!Array.isArray(paths)) return;
-    for (const path of paths as readonly ExactJson[]) {
-      const steps = Array.isArray(path) ? (path as readonly ExactJson[]) : [path];
-      this.#marked.push(steps.map(stepOf).filter((step) => step !== null));
-    }
-  }
+/** The form of state files: a list of paths, each a list of steps with a type and a value. */
+function markedPaths(paths: ExactJson): Path[] {
+  if (!Array.isArray(paths)) return [];
+  return paths.map((path: ExactJson) =>
+    (Array.isArray(path) ? path : [path]).map(stepOf).filter((step) => step !== null),
+  );
 }
 
 function stepOf(step: ExactJson): string | number | null {
@@ -165,37 +144,31 @@ function stepOf(step: ExactJson): string | number | null {
   return key instanceof ExactNumber ? Number(key.text) : null;
 }
 
-/** Finds where two values of JSON differ. */
-class Walk {
-  readonly #hidden: Hidden | null;
-  readonly #changes: ValueChange[];
-
-  constructor(hidden: Hidden | null, changes: ValueChange[]) {
-    this.#hidden = hidden;
-    this.#changes = changes;
+/** Where two values of JSON differ. */
+function* changesIn(
+  path: Path,
+  before: ExactJson | undefined,
+  after: ExactJson | undefined,
+  hides: Hidden,
+): Generator<ValueChange> {
+  if (before instanceof ExactNumber && after instanceof ExactNumber && before.text === after.text) return;
+  if (before === after) return;
+  if (path.length >= MAX_DEPTH) {
+    if (JSON.stringify(before) === JSON.stringify(after)) return;
+  } else if (isJsonObject(before) && isJsonObject(after)) {
+    for (const key of new Set([...Object.keys(before), ...Object.keys(after)])) {
+      yield* changesIn([...path, key], own(before, key), own(after, key), hides);
+    }
+    return;
+  } else if (Array.isArray(before) && Array.isArray(after)) {
+    for (let at = 0; at < Math.max(before.length, after.length); at++) {
+      yield* changesIn([...path, at], before[at], after[at], hides);
+    }
+    return;
   }
-
-  compare(path: Path, before: ExactJson | undefined, after: ExactJson | undefined): void {
-    if (before instanceof ExactNumber && after instanceof ExactNumber && before.text === after.text) return;
-    if (before === after) return;
-    if (path.length < MAX_DEPTH) {
-      if (isJsonObject(before) && isJsonObject(after)) {
-        for (const key of new Set([...Object.keys(before), ...Object.keys(after)])) {
-          this.compare([...path, key], own(before, key), own(after, key));
-        }
-        return;
-      }
-      if (Array.isArray(before) && Array.isArray(after)) {
-        for (let at = 0; at < Math.max(before.length, after.length); at++) {
-          this.compare([...path, at], before[at], after[at]);
-        }
-        return;
-      }
-    } else if (JSON.stringify(before) === JSON.stringify(after)) return;
-    const shown = (value: ExactJson | undefined) =>
-      value === undefined ? undefined : this.#hidden?.hides(path) ? SENSITIVE : scalarText(value);
-    this.#changes.push({ path: pathText(path), before: shown(before), after: shown(after) });
-  }
+  const shown = (value: ExactJson | undefined) =>
+    value === undefined ? undefined : hides(path) ? SENSITIVE : scalarText(value);
+  yield { path: pathText(path), before: shown(before), after: shown(after) };
 }
 
 function own(object: { readonly [key: string]: ExactJson }, key: string): ExactJson | undefined {
@@ -222,4 +195,35 @@ function pathText(path: Path): string {
     else text += `[${JSON.stringify(step)}]`;
   }
   return text;
+}
+
+/** A number as it is spelled: none goes through a double. */
+class ExactNumber {
+  readonly text: string;
+
+  constructor(text: string) {
+    this.text = text;
+  }
+}
+
+/** JSON, with numbers as they are spelled. */
+type ExactJson =
+  | null
+  | boolean
+  | string
+  | ExactNumber
+  | readonly ExactJson[]
+  | { readonly [key: string]: ExactJson };
+
+/** Parses JSON that is known to be good. */
+function parseExactly(text: string): ExactJson {
+  const revive = (_key: string, value: unknown, context?: { readonly source?: string }) =>
+    typeof value === 'number' ? new ExactNumber(context?.source ?? String(value)) : value;
+  return JSON.parse(text, revive);
+}
+
+function isJsonObject(value: ExactJson | undefined): value is { readonly [key: string]: ExactJson } {
+  return (
+    typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof ExactNumber)
+  );
 }

@@ -10,7 +10,7 @@ import { buildHistory, type FileFacts, stateFiles } from '../built-history.ts';
 import type { CommonOptions, Context } from '../context.ts';
 import { EXIT, type Exit, failure } from '../endings.ts';
 import { isSystemError, refuseExisting, unreadable, unwritable } from '../files.ts';
-import { Progress } from '../progress.ts';
+import { shown } from '../progress.ts';
 import { pairs } from '../tables.ts';
 import { bytesText, counted, shellWord, visible } from '../texts.ts';
 
@@ -31,27 +31,29 @@ export async function run(context: Context, options: Options, paths: readonly st
   const facts = options.manifest === undefined ? new Map() : await readFacts(options.manifest);
   const { files, others } = await stateFiles(paths);
   for (const other of others) terminal.say(`Left out: ${visible(other)} is not named like a state file.`);
-  using progress = await Progress.on(terminal);
-  const work = progress.begin(out);
-  const { contents, duplicates } = await buildHistory(
-    { label: options.name ?? labelOf(out), files, facts, tags },
-    signal,
-    (done) => work.show({ step: 'reading state files', versions: { done, total: files.length } }),
-  );
+  const { contents, duplicates, written } = await shown(terminal, out, async (work) => {
+    const built = await buildHistory(
+      { label: options.name ?? basename(out, ARCHIVE_FILE_EXTENSION), files, facts, tags },
+      signal,
+      (done) => work.show({ step: 'reading state files', versions: { done, total: files.length } }),
+    );
+    const total = built.contents.versions.length;
+    const written = await writeArchive(built.contents, out, {
+      signal,
+      onProgress: ({ versions, bytes }) =>
+        work.show({
+          step: 'writing',
+          bytes: { done: Number(bytes), total: null },
+          versions: { done: versions, total },
+        }),
+    }).catch((error: unknown) => {
+      throw isSystemError(error) ? unwritable(out, error) : named(out, error);
+    });
+    return { ...built, written };
+  });
   for (const { path, of } of duplicates)
     terminal.say(`Left out: ${visible(path)} is the same as ${visible(of)}.`);
-  const written = await writeArchive(contents, out, {
-    signal,
-    onProgress: ({ versions, bytes }) =>
-      work.show({
-        step: 'writing',
-        bytes: { done: Number(bytes), total: null },
-        versions: { done: versions, total: contents.versions.length },
-      }),
-  }).catch((error: unknown) => {
-    throw isSystemError(error) ? unwritable(out, error) : named(out, error);
-  });
-  progress[Symbol.dispose]();
+  const { historyDigest, sha256, sizeBytes, rawBytes } = written;
   const { state, versions } = contents;
   terminal.result(
     {
@@ -62,9 +64,9 @@ export async function run(context: Context, options: Options, paths: readonly st
       firstSerial: versions[0]?.serial,
       lastSerial: versions.at(-1)?.serial,
       tagCount: tags.length,
-      historyDigest: written.historyDigest,
-      sha256: written.sha256,
-      sizeBytes: written.sizeBytes,
+      historyDigest,
+      sha256,
+      sizeBytes,
       duplicates,
       leftOut: others,
     },
@@ -77,17 +79,13 @@ export async function run(context: Context, options: Options, paths: readonly st
         ['Tags', tags.length],
         [
           'Size',
-          `${bytesText(written.sizeBytes)} for ${bytesText(written.rawBytes)} of ${counted(versions.length, 'state')}`,
+          `${bytesText(sizeBytes)} for ${bytesText(rawBytes)} of ${counted(versions.length, 'state')}`,
         ],
-        ['History digest', written.historyDigest],
+        ['History digest', historyDigest],
       ]),
   );
   terminal.say(`\nNext: kl import archive ${shellWord(out)} --dry-run`);
   return EXIT.done;
-}
-
-function labelOf(out: string): string {
-  return basename(out, ARCHIVE_FILE_EXTENSION);
 }
 
 function tagIn(text: string): { tag: string; serial: bigint } {
@@ -110,23 +108,21 @@ const COLUMNS = ['file', 'created_at', 'created_by', 'source'];
 async function readFacts(path: string): Promise<Map<string, FileFacts>> {
   const unusable = (why: string) => failure('FILE_UNUSABLE', `${path} ${why}.`);
   const text = await readFile(path, 'utf8').catch(unreadable(path));
-  let records: Record<string, string>[];
+  let records: Record<string, string | undefined>[];
   try {
-    records = parse(text, { columns: true, bom: true, skip_empty_lines: true, trim: true });
+    const cast = (value: string, { header }: { readonly header: boolean }) =>
+      header ? value : value || undefined;
+    records = parse(text, { columns: true, bom: true, skip_empty_lines: true, trim: true, cast });
   } catch (error) {
     throw unusable(`is no CSV: ${error instanceof Error ? error.message : error}`);
   }
   const unknown = Object.keys(records[0] ?? {}).filter((column) => !COLUMNS.includes(column));
   if (unknown.length > 0) throw unusable(`has the column ${unknown[0]}; there are ${COLUMNS.join(', ')}`);
   const facts = new Map<string, FileFacts>();
-  for (const { file = '', created_at: time = '', created_by: createdBy, source } of records) {
-    if (file === '') throw unusable('has a line without a file');
+  for (const { file, created_at: time, created_by: createdBy, source } of records) {
+    if (file === undefined) throw unusable('has a line without a file');
     if (facts.has(file)) throw unusable(`names ${file} twice`);
-    facts.set(file, {
-      createdAt: time === '' ? undefined : microseconds(time, path),
-      createdBy: createdBy === '' ? undefined : createdBy,
-      source: source === '' ? undefined : source,
-    });
+    facts.set(file, { createdAt: time && microseconds(time, path), createdBy, source });
   }
   return facts;
 }

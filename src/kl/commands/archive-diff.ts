@@ -4,10 +4,10 @@ import type { ArchivedTag, ArchivedVersion, VersionDigest } from '../../archive/
 import type { VerifiedArchive } from '../../archive/reader.ts';
 import { present } from '../../base/invariant.ts';
 import { readStateDocument, type StateDocument } from '../../terraform/document.ts';
-import { UnsupportedStateDocumentError } from '../../terraform/errors.ts';
 import { named } from '../archive-input.ts';
 import type { CommonOptions, Context } from '../context.ts';
-import { EXIT, type Exit, KlError, troubled } from '../endings.ts';
+import { namedDocument } from '../document-reader.ts';
+import { EXIT, type Exit, troubled } from '../endings.ts';
 import { temporaryDirectory } from '../files.ts';
 import { shown } from '../progress.ts';
 import { type RawStateBytes, readVersion } from '../read-version.ts';
@@ -97,19 +97,15 @@ async function isFile(path: string): Promise<boolean> {
 }
 
 async function read(context: Context, { label, path, reference }: Located): Promise<Side> {
-  const reading = await shown(context.terminal, label, (work) =>
+  const { archive, damage, ...read } = await shown(context.terminal, label, (work) =>
     readVersion(path, reference ?? 'current', context, work),
   );
-  if (reading.damage !== null) throw named(path, reading.damage);
-  const { archive, found } = reading;
+  if (damage !== null) throw named(path, damage);
+  const found = present(read.found, 'a whole archive holds each of its versions');
   try {
     return { label, archive, found, document: readStateDocument(found.bytes) };
   } catch (error) {
-    if (!(error instanceof UnsupportedStateDocumentError)) throw error;
-    throw new KlError(
-      error.code,
-      `${label}, serial ${found.version.serial}: at ${error.path}, ${error.reason}.`,
-    );
+    throw namedDocument(`${label}, serial ${found.version.serial}`, error);
   }
 }
 

@@ -1,10 +1,11 @@
 import { pipeline } from 'node:stream/promises';
+import { present } from '../../base/invariant.ts';
 import { named } from '../archive-input.ts';
 import type { CommonOptions, Context } from '../context.ts';
-import { EXIT, type Exit, failure } from '../endings.ts';
+import { EXIT, type Exit, failure, type KlError } from '../endings.ts';
 import { refuseExisting, writePrivateFile } from '../files.ts';
 import { shown } from '../progress.ts';
-import { type RawStateBytes, readVersion, type VersionReading } from '../read-version.ts';
+import { readVersion } from '../read-version.ts';
 import { bytesText, counted, visible } from '../texts.ts';
 
 interface Options extends CommonOptions {
@@ -19,9 +20,14 @@ export async function run(context: Context, options: Options, path: string): Pro
   const { terminal } = context;
   const { out, force = false, salvage = false } = options;
   if (out !== '-' && !force) await refuseExisting(out);
-  const reading = await shown(terminal, path, (work) => readVersion(path, options.version, context, work));
-  const { damage } = reading;
-  const { version, bytes } = reading.damage === null ? reading.found : salvaged(path, reading, salvage);
+  const { damage, found, whole } = await shown(terminal, path, (work) =>
+    readVersion(path, options.version, context, work),
+  );
+  if (damage !== null && !salvage) throw named(path, damage);
+  if (found === null) {
+    throw missing(path, present(damage, 'a whole archive holds each of its versions'), whole);
+  }
+  const { version, bytes } = found;
   if (out === '-') await pipeline([bytes], process.stdout, { end: false });
   else await writePrivateFile(out, bytes, { replace: force });
   terminal.say(
@@ -34,15 +40,9 @@ export async function run(context: Context, options: Options, path: string): Pro
   return EXIT.badArchive;
 }
 
-/** What a damaged archive still holds, where that was asked for. */
-function salvaged(
-  path: string,
-  { damage, found, whole }: Extract<VersionReading, { readonly damage: Error }>,
-  isAskedFor: boolean,
-): RawStateBytes {
-  if (!isAskedFor) throw named(path, damage);
-  if (found !== null) return found;
-  throw failure('VERSION_NOT_FOUND', `${path}: ${damage.message}, before the version that was asked for.`, {
+/** Of a version that stands behind the damage. */
+function missing(path: string, damage: Error, whole: readonly bigint[]): KlError {
+  return failure('VERSION_NOT_FOUND', `${path}: ${damage.message}, before the version that was asked for.`, {
     advice:
       whole.length === 0
         ? 'No version stands before the damage.'

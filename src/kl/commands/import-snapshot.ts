@@ -2,16 +2,16 @@ import { randomUUID } from 'node:crypto';
 import { basename } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { readStateDocument } from '../../terraform/document.ts';
-import { UnsupportedStateDocumentError } from '../../terraform/errors.ts';
 import { SNAPSHOT_LIMITS } from '../../terraform/limits.ts';
 import { bytesOf } from '../archive-input.ts';
 import { nextSteps } from '../backend-block.ts';
 import type { CommonOptions, Context } from '../context.ts';
+import { namedDocument } from '../document-reader.ts';
 import { DOCUMENTS } from '../documents.ts';
 import { EXIT, type Exit, failure, KlError } from '../endings.ts';
 import { connect } from '../service.ts';
 import { pairs } from '../tables.ts';
-import { bytesText, visible } from '../texts.ts';
+import { bytesText } from '../texts.ts';
 
 interface Options extends CommonOptions {
   readonly name: string;
@@ -72,7 +72,6 @@ function readDocument(what: string, bytes: Buffer) {
   try {
     return readStateDocument(bytes, SNAPSHOT_LIMITS);
   } catch (error) {
-    if (!(error instanceof UnsupportedStateDocumentError)) throw error;
-    throw new KlError(error.code, `${visible(what)}: at ${error.path}, ${error.reason}.`);
+    throw namedDocument(what, error);
   }
 }
