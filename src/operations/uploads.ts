@@ -9,7 +9,7 @@ import { letGo } from '../base/let-go.ts';
 import { inPhase, noteUpload } from '../base/telemetry.ts';
 import { inTransaction, type KilolockDatabase } from '../database/connection.ts';
 import { type Caller, may } from '../history/states.ts';
-import { rowPathsOf } from '../restore/restore-request.ts';
+import { rowPathsOf } from '../restore/plan.ts';
 import { type LocalFile, ObjectMissingError } from '../store/object-store.ts';
 import { NotPermittedError } from './destination-permission.ts';
 import type { OpenEnvironment } from './environments.ts';
@@ -330,7 +330,7 @@ export async function withLocalUpload<Result>(
   } catch (error) {
     throw error instanceof ObjectMissingError ? uploadGone() : aboutField(error, inputField);
   } finally {
-    for (const each of [path, ...Object.values(rowPathsOf({ archivePath: path }))]) {
+    for (const each of [path, ...Object.values(rowPathsOf(path))]) {
       await rm(each, { force: true });
     }
   }

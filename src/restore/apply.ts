@@ -36,15 +36,13 @@ import {
   type VersionRow,
 } from '../inspection/spooled-rows.ts';
 import { alreadyExists } from './destination.ts';
-import { asRefusal, RestoreRefusedError } from './errors.ts';
-import { insertOutputRows } from './outputs.ts';
+import { asRefusal, refusedState } from './errors.ts';
 import type { ReplacedState } from './overwrite.ts';
 import { type Claimant, claimPlace } from './placement.ts';
-import type { RestorePlan } from './plan.ts';
+import { type RestorePlan, rowPathsOf } from './plan.ts';
 import { refuseOverQuota } from './quota.ts';
 import { nameForRecord } from './report.ts';
-import { insertResourceRows } from './resource-rows.ts';
-import { rowPathsOf } from './restore-request.ts';
+import { insertOutputRows, insertResourceRows } from './state-rows.ts';
 
 /** On whose behalf a history is restored, for the record. The version mapping is kept under the operation's id. */
 export interface RestoreRecord extends Claimant {
@@ -103,14 +101,12 @@ export async function applyRestore(
       : run());
   } catch (error) {
     if (isUniqueViolation(error, 'states_tenant_name_key')) {
-      throw alreadyExists(plan.placement.destination, 'since a moment ago', error);
+      throw alreadyExists(plan.placement.destination, 'since a moment ago', { cause: error });
     }
     if (isLockTimeout(error)) {
-      throw new RestoreRefusedError(
-        'STATE_LOCKED',
-        `The state ${JSON.stringify(plan.placement.destination.label)} is held by another transaction, or another restore of its lineage is at work. Nothing was touched; try again when that is over.`,
-        { inputPath: ['name'], cause: error },
-      );
+      const how =
+        'is held by another transaction, or another restore of its lineage is at work. Nothing was touched; try again when that is over.';
+      throw refusedState('STATE_LOCKED', plan.placement.destination.label, how, 'name', { cause: error });
     }
     if (isUnstorableValue(error)) {
       throw asRefusal(restore.refusalFor(error));
@@ -174,7 +170,7 @@ class Restore {
       ['tenant_id', 'uuid', () => this.#tenantId],
       ['state_id', 'uuid', () => this.#stateId],
     ];
-    this.#rows = rowPathsOf(plan.request);
+    this.#rows = rowPathsOf(plan.request.archivePath);
   }
 
   /** The refusal of what PostgreSQL could not hold: of the document it came from, if it can be told. */

@@ -6,8 +6,7 @@ import { askWithLongValue } from '../database/long-value.ts';
 import type { DocumentFault } from '../inspection/errors.ts';
 import type { DoubtfulRows, Storage } from '../inspection/storage.ts';
 import { outputPath, resourcePath } from '../terraform/json-path.ts';
-import { insertOutputRows } from './outputs.ts';
-import { insertResourceRows } from './resource-rows.ts';
+import { insertOutputRows, insertResourceRows } from './state-rows.ts';
 
 const EMPTY_DOCUMENT = Buffer.from('{}');
 

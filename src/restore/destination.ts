@@ -2,7 +2,7 @@ import { type Kysely, sql } from 'kysely';
 import { stateLabelFault } from '../base/state-label.ts';
 import type { Database } from '../database/types.ts';
 import { possibleNames, type StateNamespace, selectStates, storedName } from '../history/namespace.ts';
-import { RestoreRefusedError } from './errors.ts';
+import { RestoreRefusedError, refusedState } from './errors.ts';
 
 /** Where a history is to be restored. */
 export interface Destination {
@@ -23,7 +23,7 @@ export function destinationOf(namespace: StateNamespace, label: string): Destina
     throw new RestoreRefusedError(
       'INVALID_INPUT',
       `The state's name ${problem}. Kilolock can store such a name, but nothing addresses it reliably: give another \`name\` to restore or import under.`,
-      { inputPath: ['name'] },
+      'name',
     );
   }
   return { namespace, label, name: storedName(namespace, label) };
@@ -32,12 +32,19 @@ export function destinationOf(namespace: StateNamespace, label: string): Destina
 /**
  * Refuses a destination that exists, in whatever lifecycle status, the empty shells that locks leave included.
  *
+ * @param ownStateId the state that goes there, if it does already. In an environment's own database another may have the name in
+ *   another form, or for another tenant, and no constraint tells.
  * @throws RestoreRefusedError STATE_ALREADY_EXISTS.
  */
-export async function refuseTakenName(db: Kysely<Database>, destination: Destination): Promise<void> {
+export async function refuseTakenName(
+  db: Kysely<Database>,
+  destination: Destination,
+  ownStateId: string,
+): Promise<void> {
   const { namespace, label } = destination;
   const taken = await selectStates(db, namespace)
     .where('name', 'in', possibleNames(namespace, label))
+    .where('id', '<>', ownStateId)
     .select(['lifecycle_status as lifecycleStatus', 'current_version_id as currentVersionId'])
     .executeTakeFirst();
   if (taken === undefined) return;
@@ -53,12 +60,13 @@ export async function refuseTakenName(db: Kysely<Database>, destination: Destina
 }
 
 /** The refusal of a destination that exists; `how` completes "The state … exists already". */
-export function alreadyExists({ label }: Destination, how: string, cause?: unknown): RestoreRefusedError {
-  return new RestoreRefusedError(
-    'STATE_ALREADY_EXISTS',
-    `The state ${JSON.stringify(label)} exists already ${how}. Nothing was touched; give another \`name\` to restore beside it.`,
-    { inputPath: ['name'], cause },
-  );
+export function alreadyExists(
+  { label }: Destination,
+  how: string,
+  options?: { readonly cause: unknown },
+): RestoreRefusedError {
+  const advice = 'Nothing was touched; give another `name` to restore beside it.';
+  return refusedState('STATE_ALREADY_EXISTS', label, `exists already ${how}. ${advice}`, 'name', options);
 }
 
 /** Whether an archived state once had this name and has this lineage, or either lineage is unknown (data model 8). */

@@ -27,16 +27,33 @@ export class RestoreRefusedError extends Error {
   constructor(
     code: RestoreRefusalCode,
     message: string,
-    options: { inputPath?: readonly string[]; cause?: unknown } = {},
+    inputField: string | null = null,
+    options?: { readonly cause: unknown },
   ) {
-    super(clip(message, MAX_MESSAGE), options.cause === undefined ? undefined : { cause: options.cause });
+    super(clip(message, MAX_MESSAGE), options);
     this.code = code;
-    this.inputPath = options.inputPath ?? null;
+    this.inputPath = inputField === null ? null : [inputField];
   }
+}
+
+/** The refusal of the state that has this label; `how` completes "The state …". */
+export function refusedState(
+  code: RestoreRefusalCode,
+  label: string,
+  how: string,
+  inputField = 'name',
+  options?: { readonly cause: unknown },
+): RestoreRefusedError {
+  return new RestoreRefusedError(code, `The state ${JSON.stringify(label)} ${how}`, inputField, options);
+}
+
+/** The refusal of a state that is of another lifecycle status than `active`. */
+export function notActive(label: string, status: string): RestoreRefusedError {
+  return refusedState('STATE_NOT_ACTIVE', label, `is ${status}; restore it in Kilolock first.`);
 }
 
 /** The refusal of a restore or a snapshot for a document that cannot be held; every other error as it is. */
 export function asRefusal(error: unknown): unknown {
   if (!(error instanceof RefusedDocumentError)) return error;
-  return new RestoreRefusedError('UNSUPPORTED_STATE_DOCUMENT', error.message, { cause: error });
+  return new RestoreRefusedError('UNSUPPORTED_STATE_DOCUMENT', error.message, null, { cause: error });
 }

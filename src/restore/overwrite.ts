@@ -4,7 +4,7 @@ import { digestHistory, isDigested, readHistories } from '../history/history.ts'
 import { HistoryInconsistentError } from '../history/inconsistent.ts';
 import { possibleNames, StateAmbiguousError, selectStates } from '../history/namespace.ts';
 import type { Destination, LockPolicy } from './destination.ts';
-import { RestoreRefusedError } from './errors.ts';
+import { notActive, RestoreRefusedError, refusedState } from './errors.ts';
 
 /** The state whose history an overwrite replaces. */
 export interface ReplacedState {
@@ -44,7 +44,7 @@ export async function findReplaced(
     throw new RestoreRefusedError(
       'CONFIRMATION_MISMATCH',
       `confirmName is not the name of the state to overwrite, ${JSON.stringify(label)}. Nothing was touched.`,
-      { inputPath: ['confirmName'] },
+      'confirmName',
     );
   }
   const [state, twin] = await selectStates(db, namespace)
@@ -63,15 +63,11 @@ export async function findReplaced(
     throw new RestoreRefusedError(
       'STATE_NOT_FOUND',
       `There is no state ${JSON.stringify(label)} to overwrite; restore it without OVERWRITE.`,
-      { inputPath: ['name'] },
+      'name',
     );
   }
   if (state.lifecycleStatus !== 'active') {
-    throw new RestoreRefusedError(
-      'STATE_NOT_ACTIVE',
-      `The state ${JSON.stringify(label)} is ${state.lifecycleStatus}; restore it in Kilolock first.`,
-      { inputPath: ['name'] },
-    );
+    throw notActive(label, state.lifecycleStatus);
   }
   const current = await readCurrent(db, state);
   if ((current?.serial ?? null) !== confirmation.expectedCurrentSerial) {
@@ -85,11 +81,8 @@ export async function findReplaced(
 
 /** The refusal of a state that is not as it was looked at; `how` completes "The state …". */
 export function staleDestination({ label }: Destination, how: string): RestoreRefusedError {
-  return new RestoreRefusedError(
-    'STALE_DESTINATION',
-    `The state ${JSON.stringify(label)} ${how}. Look at it again. Nothing was touched.`,
-    { inputPath: ['expectedCurrentSerial'] },
-  );
+  const whole = `${how}. Look at it again. Nothing was touched.`;
+  return refusedState('STALE_DESTINATION', label, whole, 'expectedCurrentSerial');
 }
 
 /**
@@ -148,11 +141,8 @@ async function refuseBusy(db: Kysely<Database>, stateId: string, label: string):
   `.execute(db);
   const [first] = rows;
   if (first === undefined) return;
-  throw new RestoreRefusedError(
-    'STATE_LOCKED',
-    `The state ${JSON.stringify(label)} is in use: ${first.what}. Nothing was touched; try again when that is over.`,
-    { inputPath: ['name'] },
-  );
+  const how = `is in use: ${first.what}. Nothing was touched; try again when that is over.`;
+  throw refusedState('STATE_LOCKED', label, how);
 }
 
 /**

@@ -2,9 +2,8 @@ import { randomInt, randomUUID } from 'node:crypto';
 import { type Kysely, sql } from 'kysely';
 import type { ArchivedState } from '../archive/model.ts';
 import type { Database } from '../database/types.ts';
-import { possibleNames, selectStates } from '../history/namespace.ts';
+import { selectStates } from '../history/namespace.ts';
 import {
-  alreadyExists,
   type Destination,
   type LockPolicy,
   lockPolicyIn,
@@ -15,6 +14,7 @@ import { RestoreRefusedError } from './errors.ts';
 import {
   clearReplacedHistory,
   findReplaced,
+  type OverwriteConfirmation,
   type ReplacedState,
   refuseChangedHistory,
   staleDestination,
@@ -27,11 +27,7 @@ export type ConflictPolicy =
   /** Restore as an archived state beside whatever is there, under Kilolock's name for archived states. */
   | { readonly kind: 'ARCHIVED_COPY' }
   /** Replace the history that is there, when it is the one the caller means: compare and swap. */
-  | {
-      readonly kind: 'OVERWRITE';
-      readonly confirmName: string;
-      readonly expectedCurrentSerial: bigint | null;
-    };
+  | ({ readonly kind: 'OVERWRITE' } & OverwriteConfirmation);
 
 /** What placing depends on besides the destination. */
 export interface PlacementRequest {
@@ -90,7 +86,7 @@ export async function findPlace(
     lockPolicy: lockPolicyIn(destination.namespace, archived),
     replaced: null,
   };
-  await refuseTakenName(db, placement.destination);
+  await refuseTakenName(db, placement.destination, stateId);
   if (!isCopy) {
     await refuseArchivedNamesake(db, destination, archived.lineage);
     await refuseLineageInUse(db, request, archived.lineage, stateId);
@@ -130,8 +126,7 @@ export async function claimPlace(
     }
     const { replacedDigest } = claimant;
     if (replacedDigest !== null) await refuseChangedHistory(db, destination, stateId, replacedDigest);
-    await lockLineage(db, request, archived.lineage);
-    await refuseLineageInUse(db, request, archived.lineage, stateId);
+    await refuseLineageInUse(db, request, archived.lineage, stateId, { lock: true });
     await clearReplacedHistory(db, stateId);
     await db
       .updateTable('states')
@@ -166,33 +161,18 @@ export async function claimPlace(
         : { lifecycle_status: 'active' as const }),
     })
     .execute();
-  if (await hasTwin(db, destination, stateId)) throw alreadyExists(destination, 'since a moment ago');
+  await refuseTakenName(db, destination, stateId);
   if (outcome === 'CREATED') {
-    await lockLineage(db, request, archived.lineage);
     await refuseArchivedNamesake(db, destination, archived.lineage);
-    await refuseLineageInUse(db, request, archived.lineage, stateId);
+    await refuseLineageInUse(db, request, archived.lineage, stateId, { lock: true });
   }
-}
-
-/** Whether an environment's own database holds the name in another form, or for another tenant: no constraint tells. */
-async function hasTwin(
-  db: Kysely<Database>,
-  { namespace, label }: Destination,
-  stateId: string,
-): Promise<boolean> {
-  if (!namespace.hasOwnDatabase) return false;
-  const twin = await selectStates(db, namespace)
-    .where('states.name', 'in', possibleNames(namespace, label))
-    .where('states.id', '<>', stateId)
-    .select('states.id')
-    .executeTakeFirst();
-  return twin !== undefined;
 }
 
 /**
  * Refuses a lineage that an active state of the environment, other than the one that is restored, already has: two live copies
  * would manage the same infrastructure.
  *
+ * @param options.lock keeps others from restoring the same lineage until the end of the transaction.
  * @throws RestoreRefusedError LINEAGE_IN_USE.
  */
 async function refuseLineageInUse(
@@ -200,8 +180,13 @@ async function refuseLineageInUse(
   { destination, allowSharedLineage }: PlacementRequest,
   lineage: string | null,
   ownStateId: string,
+  options: { readonly lock: boolean } = { lock: false },
 ): Promise<void> {
   if (allowSharedLineage || lineage === null) return;
+  if (options.lock) {
+    const rivals = `${destination.namespace.tenantId}/${lineage}`;
+    await sql`select pg_advisory_xact_lock(hashtextextended(${rivals}, 0))`.execute(db);
+  }
   const twin = await selectStates(db, destination.namespace)
     .where('lineage', '=', lineage)
     .where('lifecycle_status', '=', 'active')
@@ -214,51 +199,14 @@ async function refuseLineageInUse(
   throw new RestoreRefusedError(
     'LINEAGE_IN_USE',
     `An active state of this environment already has the lineage ${lineage}: two live copies would manage the same infrastructure. Set \`allowSharedLineage\` to restore a second copy on purpose.`,
-    { inputPath: ['allowSharedLineage'] },
+    'allowSharedLineage',
   );
-}
-
-/** Keeps others from restoring the same lineage until the end of the transaction. */
-async function lockLineage(
-  db: Kysely<Database>,
-  { destination, allowSharedLineage }: PlacementRequest,
-  lineage: string | null,
-): Promise<void> {
-  if (allowSharedLineage || lineage === null) return;
-  const rivals = `${destination.namespace.tenantId}/${lineage}`;
-  await sql`select pg_advisory_xact_lock(hashtextextended(${rivals}, 0))`.execute(db);
 }
 
 // Kilolock's form of the name of an archived state: `--archived-<adjective>-<noun>-<2 hex>` behind the last segment
 // (data model 8). The words are our own.
-const ADJECTIVES = [
-  'amber',
-  'brave',
-  'calm',
-  'deep',
-  'early',
-  'faint',
-  'green',
-  'hollow',
-  'late',
-  'mild',
-  'old',
-  'quiet',
-];
-const NOUNS = [
-  'anchor',
-  'beacon',
-  'cedar',
-  'delta',
-  'ember',
-  'field',
-  'grove',
-  'harbor',
-  'island',
-  'lantern',
-  'meadow',
-  'river',
-];
+const ADJECTIVES = 'amber brave calm deep early faint green hollow late mild old quiet'.split(' ');
+const NOUNS = 'anchor beacon cedar delta ember field grove harbor island lantern meadow river'.split(' ');
 
 function archivedDestination({ namespace, label, name }: Destination): Destination {
   const pick = (words: readonly string[]) => words[randomInt(words.length)];

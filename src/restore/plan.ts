@@ -1,16 +1,42 @@
+import type { ArchiveLimits } from '../archive/format.ts';
 import type { ArchivedState, HistoryProgress } from '../archive/model.ts';
+import type { SignatureTrust } from '../archive/signing-keys.ts';
 import { inPhase } from '../base/telemetry.ts';
 import type { KilolockDatabase } from '../database/connection.ts';
 import type { RestoreFindings } from '../inspection/inspection.ts';
 import type { Inspector } from '../inspection/inspector.ts';
+import type { HistoryRowPaths } from '../inspection/spooled-rows.ts';
 import type { RestoreWarning } from '../inspection/warnings.ts';
 import { DatabaseStorage } from './database-storage.ts';
 import type { LockPolicy } from './destination.ts';
 import { asRefusal } from './errors.ts';
-import { findPlace, type Placement } from './placement.ts';
+import { findPlace, type Placement, type PlacementRequest } from './placement.ts';
 import { refuseOverQuota } from './quota.ts';
 import { nameForRecord, type RestoreReport } from './report.ts';
-import { type RestoreRequest, rowPathsOf } from './restore-request.ts';
+
+/** What is to be restored, and where. */
+export interface RestoreRequest extends PlacementRequest {
+  /** The archive; the file must not change until the restore is over. */
+  readonly archivePath: string;
+  /** What the archive may cost to read. */
+  readonly limits: ArchiveLimits;
+  /** Whose signatures count. */
+  readonly trust: SignatureTrust;
+  readonly dryRun: boolean;
+  /** Ends the work early; nothing is left behind. */
+  readonly signal: AbortSignal;
+}
+
+/** Where a restore puts its rows aside between plan and apply. */
+export function rowPathsOf(archivePath: string): HistoryRowPaths {
+  return {
+    resources: `${archivePath}.resources`,
+    outputs: `${archivePath}.outputs`,
+    versions: `${archivePath}.versions`,
+    tags: `${archivePath}.tags`,
+    events: `${archivePath}.events`,
+  };
+}
 
 /** A restore that nothing known stands against: the whole archive was checked, nothing was written. */
 export interface RestorePlan {
@@ -46,7 +72,7 @@ export async function planRestore(
         onProgress,
       },
       new DatabaseStorage(database, request.destination.namespace.tenantId),
-      request.dryRun ? null : rowPathsOf(request),
+      request.dryRun ? null : rowPathsOf(request.archivePath),
     ),
   ).catch((error: unknown) => {
     throw asRefusal(error);

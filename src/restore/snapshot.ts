@@ -15,10 +15,9 @@ import type { OutputRow, ResourceRow } from '../inspection/spooled-rows.ts';
 import type { Storage } from '../inspection/storage.ts';
 import { DatabaseStorage } from './database-storage.ts';
 import { type Destination, hasArchivedNamesake, lockPolicyIn } from './destination.ts';
-import { asRefusal, RestoreRefusedError } from './errors.ts';
-import { insertOutputRows } from './outputs.ts';
+import { asRefusal, notActive, refusedState } from './errors.ts';
 import { refuseOverQuota } from './quota.ts';
-import { insertResourceRows } from './resource-rows.ts';
+import { insertOutputRows, insertResourceRows } from './state-rows.ts';
 
 /** The values Kilolock's own import endpoint takes for a version's source (data model 2.1). */
 export const SNAPSHOT_SOURCES = ['import', 'apply', 'refresh', 'unknown'] as const;
@@ -92,29 +91,29 @@ async function append(
   const { db } = session;
   const earlier = await once?.claim(db);
   if (earlier) return earlier;
-  const state = await lockStateRow(db, destination, document);
-  await refuseOverQuota(db, destination.namespace, document.managedInstances, state.id);
-  const version = await insertVersion(db, destination, state.id, document.terraformVersion, snapshot);
-  await projectVersion(session, destination, state.id, version, document);
+  const stateId = await lockStateRow(db, destination, document);
+  await refuseOverQuota(db, destination.namespace, document.managedInstances, stateId);
+  const version = await insertVersion(db, destination, stateId, document.terraformVersion, snapshot);
+  await projectVersion(session, destination, stateId, version, document);
   await insertOutputRows(session, destination.namespace.tenantId, outputsOf(document, version.id));
   await db
     .updateTable('states')
     .set({ current_version_id: version.id, updated_at: sql`now()` })
-    .where('id', '=', state.id)
+    .where('id', '=', stateId)
     .execute();
   await db
     .insertInto('events')
     .values({
       tenant_id: destination.namespace.tenantId,
       kind: 'state_write',
-      state_id: state.id,
+      state_id: stateId,
       state_version_id: version.id,
       actor: snapshot.actor,
       // A serial is a JSON number in Kilolock's events; the text keeps all of its digits.
       payload: `{"source": ${JSON.stringify(snapshot.source)}, "serial": ${version.serial}}`,
     })
     .execute();
-  const appended = { stateId: state.id, serial: version.serial };
+  const appended = { stateId, serial: version.serial };
   await once?.settle(db, appended);
   return appended;
 }
@@ -124,54 +123,20 @@ async function lockStateRow(
   db: Kysely<Database>,
   destination: Destination,
   document: ReadSnapshot,
-): Promise<{ id: string }> {
-  const { label } = destination;
-  const state = await insertOrLock(db, destination, document);
-  const held = state.isNew && (await hasArchivedNamesake(db, destination, state.lineage));
-  if (state.lifecycleStatus !== 'active' || held) {
-    throw new RestoreRefusedError(
-      'STATE_NOT_ACTIVE',
-      `The state ${JSON.stringify(label)} is ${held ? 'archived' : state.lifecycleStatus}; restore it in Kilolock first.`,
-      { inputPath: ['name'] },
-    );
-  }
-  const holder = (await findLockHolders(db, [state.id])).get(state.id);
-  if (holder !== undefined) {
-    throw new RestoreRefusedError(
-      'STATE_LOCKED',
-      `The state ${JSON.stringify(label)} is locked by ${holder}; try again when the lock is released.`,
-      { inputPath: ['name'] },
-    );
-  }
-  return { id: state.id };
-}
-
-interface LockedState {
-  readonly id: string;
-  readonly lineage: string | null;
-  readonly lifecycleStatus: 'active' | 'suspended' | 'archived';
-  readonly isNew: boolean;
-}
-
-async function insertOrLock(
-  db: Kysely<Database>,
-  destination: Destination,
-  document: ReadSnapshot,
-): Promise<LockedState> {
+): Promise<string> {
   const { namespace, label } = destination;
-  const lineage = document.lineage === '' ? null : document.lineage;
   const names = await selectStates(db, namespace)
     .where('name', 'in', possibleNames(namespace, label))
     .select(['name', 'tenant_id as tenantId'])
     .execute();
   if (names.length > 1) throw new StateAmbiguousError(label);
   const policy = lockPolicyIn(namespace);
-  return db
+  const state = await db
     .insertInto('states')
     .values({
       tenant_id: names[0]?.tenantId ?? namespace.tenantId,
       name: names[0]?.name ?? destination.name,
-      lineage,
+      lineage: document.lineage === '' ? null : document.lineage,
       exclusive_locks: policy.exclusiveLocks,
       coexistence_mode: policy.coexistenceMode,
     })
@@ -182,12 +147,16 @@ async function insertOrLock(
     )
     .returning(['id', 'lineage', 'lifecycle_status as lifecycleStatus', sql<boolean>`xmax = 0`.as('isNew')])
     .executeTakeFirstOrThrow();
-}
-
-interface InsertedVersion {
-  readonly id: string;
-  readonly serial: bigint;
-  readonly createdAt: string;
+  if (state.isNew && (await hasArchivedNamesake(db, destination, state.lineage))) {
+    throw notActive(label, 'archived');
+  }
+  if (state.lifecycleStatus !== 'active') throw notActive(label, state.lifecycleStatus);
+  const holder = (await findLockHolders(db, [state.id])).get(state.id);
+  if (holder !== undefined) {
+    const how = `is locked by ${holder}; try again when the lock is released.`;
+    throw refusedState('STATE_LOCKED', label, how);
+  }
+  return state.id;
 }
 
 async function insertVersion(
@@ -196,7 +165,7 @@ async function insertVersion(
   stateId: string,
   terraformVersion: string | null,
   { document, source, actor }: Snapshot,
-): Promise<InsertedVersion> {
+) {
   const { rows } = await sql<{ id: string; serial: string; createdAt: string }>`
     insert into public.state_versions (tenant_id, state_id, serial, terraform_version, raw_state, source, created_by)
     select ${namespace.tenantId}, ${stateId}, next.serial, ${terraformVersion ?? ''},
@@ -210,6 +179,8 @@ async function insertVersion(
   if (row === undefined) throw new Error('PostgreSQL inserted no version.');
   return { ...row, serial: BigInt(row.serial) };
 }
+
+type InsertedVersion = Awaited<ReturnType<typeof insertVersion>>;
 
 /** Ends the rows that the version does not continue, and adds those it begins (data model 3.7). */
 async function projectVersion(

@@ -10,7 +10,7 @@ import { Inspector } from '../../src/inspection/inspector.ts';
 import { readSnapshot } from '../../src/inspection/snapshot.ts';
 import type { ResourceRow } from '../../src/inspection/spooled-rows.ts';
 import type { Storage } from '../../src/inspection/storage.ts';
-import { rowPathsOf } from '../../src/restore/restore-request.ts';
+import { rowPathsOf } from '../../src/restore/plan.ts';
 import { buildArchive } from '../archive/support/build-archive.ts';
 import { temporaryDirectory } from '../archive/support/temporary-directory.ts';
 import { smallHistory, thingsDocument } from '../restore/support/histories.ts';
@@ -88,7 +88,7 @@ describe('nothing is left of an inspection', () => {
         throw new Error(how);
       },
     };
-    const rows = rowPathsOf({ archivePath: path });
+    const rows = rowPathsOf(path);
     await expect(inspector.inspectForRestore(inspected(path, ending.signal), storage, rows)).rejects.toThrow(
       how,
     );

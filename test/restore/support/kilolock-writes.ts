@@ -1,6 +1,6 @@
 import { inTransaction, type KilolockDatabase } from '../../../src/database/connection.ts';
 import type { ResourceRow } from '../../../src/inspection/spooled-rows.ts';
-import { insertResourceRows } from '../../../src/restore/resource-rows.ts';
+import { insertResourceRows } from '../../../src/restore/state-rows.ts';
 import { readStateDocument } from '../../../src/terraform/document.ts';
 import { type ProjectedResource, projectResources } from '../../../src/terraform/projection.ts';
 import { insertHistory } from '../../support/fixtures.ts';

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { DatabaseSession } from '../database/connection.ts';
 import { copyIntoTable } from '../database/copy.ts';
-import type { ResourceRow } from '../inspection/spooled-rows.ts';
+import type { OutputRow, ResourceRow } from '../inspection/spooled-rows.ts';
 
 /** Inserts rows of `resources` as they come; returns how many. */
 export function insertResourceRows(
@@ -34,5 +34,27 @@ export function insertResourceRows(
       ['created_at', 'timestamptz', ({ createdAt }) => createdAt],
     ],
     rows,
+  );
+}
+
+/** Inserts rows of `outputs` as they come, under the ids that their versions have now; returns how many. */
+export function insertOutputRows(
+  session: DatabaseSession,
+  tenantId: string,
+  outputs: AsyncIterable<OutputRow> | Iterable<OutputRow>,
+): Promise<number> {
+  return copyIntoTable(
+    session,
+    'public.outputs',
+    [
+      ['id', 'uuid', () => randomUUID()],
+      ['tenant_id', 'uuid', () => tenantId],
+      ['state_version_id', 'uuid', ({ versionId }) => versionId],
+      ['name', 'text', ({ name }) => name],
+      ['value', 'jsonb', ({ value }) => value],
+      ['value_type', 'jsonb', ({ type }) => type],
+      ['sensitive', 'boolean', ({ sensitive }) => sensitive],
+    ],
+    outputs,
   );
 }
