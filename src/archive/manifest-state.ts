@@ -36,9 +36,9 @@ export async function readManifestState(
   try {
     const size = await walk.take(MEMBER.manifest, limits.maxMetadataBytes);
     if (size > SMALL_MANIFEST_BYTES) {
-      const members = new PickedMembers(['archive_format', 'required_features', 'state']);
-      for await (const piece of walk.content()) members.read(piece);
-      return decodeManifestState(members.json(), limits);
+      const outline = new Outline();
+      for await (const piece of walk.content()) outline.read(piece);
+      return decodeManifestState(outline.json(), limits);
     }
     const manifest = decodeManifest(await walk.readAll(), limits).value;
     container.checkWindow(manifest.zstdWindowLog);
@@ -53,67 +53,50 @@ export async function readManifestState(
 
 const OPENING: ReadonlySet<number> = new Set(Buffer.from('{['));
 const CLOSING: ReadonlySet<number> = new Set(Buffer.from('}]'));
+const PICKED_KEY = /^\s*"(?:archive_format|required_features|state)"\s*:\s*$/;
 
-/** Picks members out of the text of a JSON object that comes in pieces. Whether it is one, nobody looks at. */
-class PickedMembers {
-  readonly #keys: readonly string[];
-  readonly #picked: Buffer[] = [];
-  #pickedBytes = 0;
+/** The text of a manifest that comes in pieces, with every list and object left empty that is not looked at. */
+class Outline {
+  readonly #text = Buffer.alloc(MAX_PICKED_BYTES);
+  #length = 0;
+  #memberStart = 0;
   #depth = 0;
+  #isPicked = false;
   #isInString = false;
   #isEscaped = false;
-  /** The text of the member at hand, as far as it is kept; null when it is none of those that are wanted. */
-  #member: Buffer | null = Buffer.alloc(0);
-  #hasKey = false;
-
-  constructor(keys: readonly string[]) {
-    this.#keys = keys;
-  }
 
   read(piece: Uint8Array): void {
-    let from = 0;
-    for (let at = 0; at < piece.length; at++) {
-      const c = piece[at] ?? 0;
-      if (this.#isInString) {
-        if (this.#isEscaped) this.#isEscaped = false;
-        else if (c === CODE.backslash) this.#isEscaped = true;
-        else if (c === CODE.quote) this.#isInString = false;
+    for (const c of piece) {
+      const isInString = this.#isInString;
+      if (isInString) {
+        this.#isInString = c !== CODE.quote || this.#isEscaped;
+        this.#isEscaped = c === CODE.backslash && !this.#isEscaped;
       } else if (c === CODE.quote) this.#isInString = true;
-      else if (OPENING.has(c)) {
+      else if (CLOSING.has(c)) this.#depth -= 1;
+      if (this.#depth <= 1 || this.#isPicked) this.#keep(c);
+      if (isInString) continue;
+      if (OPENING.has(c)) {
+        if (this.#depth === 0) this.#memberStart = this.#length;
+        if (this.#depth === 1) this.#isPicked = PICKED_KEY.test(this.#member());
         this.#depth += 1;
-        if (this.#depth === 1) from = at + 1;
-      } else if (this.#depth === 1 && c === CODE.colon && !this.#hasKey) {
-        this.#keep(piece.subarray(from, at));
-        from = at;
-        const key = this.#member?.toString().trim();
-        this.#hasKey = true;
-        if (!this.#keys.some((wanted) => key === JSON.stringify(wanted))) this.#member = null;
-      } else if (c === CODE.comma || CLOSING.has(c)) {
-        if (this.#depth === 1) {
-          this.#keep(piece.subarray(from, at));
-          if (this.#member !== null) this.#picked.push(this.#member);
-          this.#member = Buffer.alloc(0);
-          this.#hasKey = false;
-          from = at + 1;
-        }
-        if (c !== CODE.comma) this.#depth -= 1;
-      }
+      } else if (c === CODE.comma && this.#depth === 1) this.#memberStart = this.#length;
     }
-    if (this.#depth > 0) this.#keep(piece.subarray(from));
   }
 
-  /** An object of these members. */
-  json(): Buffer {
-    return Buffer.from(`{${this.#picked.join()}}`);
+  json(): Uint8Array {
+    return this.#text.subarray(0, this.#length);
   }
 
-  #keep(bytes: Uint8Array): void {
-    if (this.#member === null) return;
-    this.#pickedBytes += bytes.length;
-    if (this.#pickedBytes > MAX_PICKED_BYTES) {
+  /** What stands of the member before the bracket that was kept last. */
+  #member(): string {
+    return this.#text.toString('latin1', this.#memberStart, this.#length - 1);
+  }
+
+  #keep(byte: number): void {
+    if (this.#length === MAX_PICKED_BYTES) {
       const message = `${MEMBER.manifest} says more of its state than ${MAX_PICKED_BYTES} bytes`;
       throw new ArchiveError('ARCHIVE_TOO_LARGE', message, MEMBER.manifest);
     }
-    this.#member = Buffer.concat([this.#member, bytes]);
+    this.#text[this.#length++] = byte;
   }
 }
