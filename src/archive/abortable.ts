@@ -11,22 +11,15 @@ export async function* abortable<T>(
     return;
   }
   const iterator = source[Symbol.asyncIterator]();
-  // One promise per item: racing all of them against a single one would keep every item's race alive.
-  let interrupt = () => {};
-  const onAbort = () => interrupt();
-  signal.addEventListener('abort', onAbort, { once: true });
+  using waiting = endedBy(signal);
   try {
     for (;;) {
       signal.throwIfAborted();
-      const next = await new Promise<IteratorResult<T, unknown>>((resolve, reject) => {
-        interrupt = () => reject(signal.reason);
-        iterator.next().then(resolve, reject);
-      });
+      const next = await waiting.until(iterator.next());
       if (next.done) return;
       yield next.value;
     }
   } finally {
-    signal.removeEventListener('abort', onAbort);
     const ended = iterator.return?.();
     if (signal.aborted) ended?.then(undefined, () => {});
     else await ended;
@@ -35,16 +28,23 @@ export async function* abortable<T>(
 
 /** What `work` comes to, or the signal's reason as soon as that is given: the work is not waited for then. */
 export async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  using waiting = endedBy(signal);
+  return await waiting.until(work);
+}
+
+/** Waits for one thing after the other, until the signal is given. */
+function endedBy(signal: AbortSignal) {
   let interrupt = () => {};
   const onAbort = () => interrupt();
   signal.addEventListener('abort', onAbort, { once: true });
-  try {
-    return await new Promise<T>((resolve, reject) => {
-      interrupt = () => reject(signal.reason);
-      work.then(resolve, reject);
-      if (signal.aborted) interrupt();
-    });
-  } finally {
-    signal.removeEventListener('abort', onAbort);
-  }
+  return {
+    // One promise each: racing all of them against a single one would keep every race alive.
+    until: <T>(work: Promise<T>) =>
+      new Promise<T>((resolve, reject) => {
+        interrupt = () => reject(signal.reason);
+        work.then(resolve, reject);
+        if (signal.aborted) interrupt();
+      }),
+    [Symbol.dispose]: () => signal.removeEventListener('abort', onAbort),
+  };
 }
