@@ -10,7 +10,6 @@ const NEWLINE = 0x0a;
 export interface ReadMember {
   name: string;
   sha256: string;
-  byteLength: number;
 }
 
 /**
@@ -23,7 +22,6 @@ export class MemberWalk {
   #next: TarEntry | null | undefined;
   #open: { entry: TarEntry; hash: Hash } | null = null;
   readonly #finished: ReadMember[] = [];
-  readonly #names = new Set<string>();
 
   constructor(tar: AsyncIterable<Uint8Array>) {
     this.#tar = new TarReader(new ByteReader(tar));
@@ -79,8 +77,12 @@ export class MemberWalk {
   async read(): Promise<Uint8Array | null> {
     if (this.#open === null) return null;
     const piece = await this.#tar.read();
-    if (piece === null) this.#close(this.#open.entry, this.#open.hash);
-    else this.#open.hash.update(piece);
+    const { entry, hash } = this.#open;
+    if (piece !== null) hash.update(piece);
+    else {
+      this.#open = null;
+      this.#finished.push({ name: entry.name, sha256: hash.digest('hex') });
+    }
     return piece;
   }
 
@@ -154,18 +156,13 @@ export class MemberWalk {
     return this.#next;
   }
 
-  #close(entry: TarEntry, hash: Hash): void {
-    this.#open = null;
-    this.#names.add(entry.name);
-    this.#finished.push({ name: entry.name, sha256: hash.digest('hex'), byteLength: entry.size });
-  }
-
   #misplaced(found: string, expected: string): ArchiveError {
-    const error = (code: 'ARCHIVE_UNSAFE' | 'ARCHIVE_INCONSISTENT', message: string) =>
-      new ArchiveError(code, message, found);
-    if (!isMemberName(found))
-      return error('ARCHIVE_UNSAFE', `no archive has a member named ${quoted(found)}`);
-    if (this.#names.has(found)) return error('ARCHIVE_UNSAFE', `the archive has two members named ${found}`);
-    return error('ARCHIVE_INCONSISTENT', `${found} stands where ${expected} belongs`);
+    if (!isMemberName(found)) {
+      return new ArchiveError('ARCHIVE_UNSAFE', `no archive has a member named ${quoted(found)}`, found);
+    }
+    if (this.#finished.some(({ name }) => name === found)) {
+      return new ArchiveError('ARCHIVE_UNSAFE', `the archive has two members named ${found}`, found);
+    }
+    return new ArchiveError('ARCHIVE_INCONSISTENT', `${found} stands where ${expected} belongs`, found);
   }
 }
