@@ -4,7 +4,6 @@ import { DECODED_CHUNK_BYTES, decodeThrough } from './decode-through.ts';
 import { ArchiveError } from './errors.ts';
 import { type ArchiveLimits, EXPANSION_RATIO_GRACE_BYTES, MAX_ZSTD_WINDOW_LOG, MEMBER } from './format.ts';
 import { GZIP_MAGIC, oneGzipMember } from './gzip.ts';
-import { isSealed } from './sealed-file.ts';
 import { TAR_BLOCK } from './tar.ts';
 import { OneZstdFrame, ZSTD_MAGIC } from './zstd-frame.ts';
 
@@ -34,12 +33,7 @@ export class Container {
     async function* metered(): AsyncGenerator<Uint8Array, void, void> {
       for await (const chunk of bytes.rest()) {
         stored += chunk.length;
-        if (stored > limits.maxArchiveBytes) {
-          throw new ArchiveError(
-            'ARCHIVE_TOO_LARGE',
-            `the archive has more than ${limits.maxArchiveBytes} bytes`,
-          );
-        }
+        if (stored > limits.maxArchiveBytes) throw tooLarge(`has more than ${limits.maxArchiveBytes} bytes`);
         yield chunk;
       }
     }
@@ -50,16 +44,10 @@ export class Container {
       for await (const chunk of this.#decoded(head, metered())) {
         total += chunk.length;
         if (total > limits.maxTotalBytes) {
-          throw new ArchiveError(
-            'ARCHIVE_TOO_LARGE',
-            `the archive unpacks to more than ${limits.maxTotalBytes} bytes`,
-          );
+          throw tooLarge(`unpacks to more than ${limits.maxTotalBytes} bytes`);
         }
         if (total > EXPANSION_RATIO_GRACE_BYTES && total > stored * limits.maxExpansionRatio) {
-          throw new ArchiveError(
-            'ARCHIVE_TOO_LARGE',
-            `the archive unpacks to more than ${limits.maxExpansionRatio} times its size`,
-          );
+          throw tooLarge(`unpacks to more than ${limits.maxExpansionRatio} times its size`);
         }
         yield chunk;
       }
@@ -84,6 +72,10 @@ export class Container {
     if (Buffer.from(head).toString('latin1', 257, 262) === 'ustar') return source;
     throw refusal(head);
   }
+}
+
+function tooLarge(what: string): ArchiveError {
+  return new ArchiveError('ARCHIVE_TOO_LARGE', `the archive ${what}`);
 }
 
 /** U+FFFD in UTF-8. */
@@ -127,4 +119,13 @@ function describe(head: Uint8Array): string {
 
 function startsWith(bytes: Uint8Array, start: ArrayLike<number>): boolean {
   return bytes.length >= start.length && Array.from(start).every((byte, at) => bytes[at] === byte);
+}
+
+/** How a file begins that is encrypted with age, in bytes and as text. */
+const STARTS = ['age-encryption.org/v1', '-----BEGIN AGE ENCRYPTED FILE-----'];
+
+/** Whether a file with these first bytes is one that is encrypted with age. */
+export function isSealed(head: Uint8Array): boolean {
+  const text = Buffer.from(head.subarray(0, 64)).toString('latin1');
+  return STARTS.some((start) => text.startsWith(start));
 }

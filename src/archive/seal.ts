@@ -1,5 +1,5 @@
 import { open } from 'node:fs/promises';
-import { Encrypter, type Recipient, Stanza } from 'age-encryption';
+import { Encrypter, Stanza } from 'age-encryption';
 import { Digested } from '../base/digested.ts';
 import { readArchiveFile } from './archive-file.ts';
 
@@ -10,7 +10,7 @@ export const MAX_RECIPIENTS = 32;
 const MAX_RECIPIENT_CHARACTERS = 4096;
 
 /** The line of an age header that tells a history digest: the one thing that can be read without a key. */
-export const DIGEST_STANZA = 'kilolock-state-archive/history-digest';
+const DIGEST_STANZA = 'kilolock-state-archive/history-digest';
 
 /** For whom a file is encrypted. */
 export interface Sealing {
@@ -46,7 +46,11 @@ export async function sealFile(
 ): Promise<{ readonly sha256: string; readonly sizeBytes: bigint }> {
   const encrypter = new Encrypter();
   for (const recipient of recipients) encrypter.addRecipient(recipient);
-  if (disclosedDigest !== null) encrypter.addRecipient(new DisclosedDigest(disclosedDigest));
+  if (disclosedDigest !== null) {
+    // Nobody who could open the file: a line of its header that other programs pass over, and that its MAC protects.
+    const line = new Stanza([DIGEST_STANZA, disclosedDigest], new Uint8Array());
+    encrypter.addRecipient({ wrapFileKey: () => [line] });
+  }
   const sealed = new Digested(
     await encrypter.encrypt(ReadableStream.from(readArchiveFile(source, { signal }))),
   );
@@ -58,17 +62,4 @@ export async function sealFile(
   }
   await file.sync();
   return { sha256: sealed.sha256(), sizeBytes: BigInt(sealed.length) };
-}
-
-/** Nobody who could open the file: a line of its header that other programs pass over, and that its MAC protects. */
-class DisclosedDigest implements Recipient {
-  readonly #digest: string;
-
-  constructor(digest: string) {
-    this.#digest = digest;
-  }
-
-  wrapFileKey(): Stanza[] {
-    return [new Stanza([DIGEST_STANZA, this.#digest], new Uint8Array())];
-  }
 }

@@ -31,18 +31,15 @@ export const TRUST_NOBODY: SignatureTrust = { keys: [], isRequired: false };
 /** Each is tried with each signature of an archive. */
 const MAX_VERIFICATION_KEYS = 32;
 
-const PEM_BEGIN = '-----BEGIN ';
-
 /**
  * Reads the key that archives are signed with: PKCS#8 in PEM, where `\n` may stand for the ends of lines.
  *
  * @returns null when it is no private Ed25519 key without a passphrase.
  */
 export function readSigningKey(pem: string): ArchiveSigner | null {
-  const blocks = pemBlocks(pem);
-  const [block] = blocks;
-  if (blocks.length !== 1 || block?.label !== 'PRIVATE KEY') return null;
-  const key = keyOf(() => createPrivateKey(block.pem));
+  const [block, ...more] = pemBlocks(pem, 'PRIVATE KEY');
+  if (block === undefined || more.length > 0) return null;
+  const key = keyOf(() => createPrivateKey(block));
   if (key === null) return null;
   const verificationKey = verificationKeyOf(createPublicKey(key));
   return {
@@ -58,11 +55,9 @@ export function readSigningKey(pem: string): ArchiveSigner | null {
  * @returns null when something in it is no public Ed25519 key, or there are none, or more than 32.
  */
 export function readVerificationKeys(pems: string): readonly VerificationKey[] | null {
-  const blocks = pemBlocks(pems);
+  const blocks = pemBlocks(pems, 'PUBLIC KEY');
   if (blocks.length === 0 || blocks.length > MAX_VERIFICATION_KEYS) return null;
-  const keys = blocks.map(({ label, pem }) =>
-    label === 'PUBLIC KEY' ? keyOf(() => createPublicKey(pem)) : null,
-  );
+  const keys = blocks.map((block) => keyOf(() => createPublicKey(block)));
   return keys.every((key) => key !== null) ? keys.map(verificationKeyOf) : null;
 }
 
@@ -72,17 +67,14 @@ export function isSignedBy({ spki }: VerificationKey, bytes: Uint8Array, signatu
   return verify(null, bytes, key, signature);
 }
 
-/** The blocks of a text in PEM (RFC 7468); none when there is anything else in it. */
-function pemBlocks(text: string): { readonly label: string; readonly pem: string }[] {
-  const [before = '', ...parts] = text.replaceAll('\\n', '\n').split(PEM_BEGIN);
-  const blocks = parts.map((part) => {
-    const label = /^[A-Z0-9 ]+(?=-----)/.exec(part)?.[0] ?? '';
-    const [begin, end] = [`${label}-----`, `-----END ${label}-----`];
-    const block = part.trimEnd();
-    const isWhole = block.endsWith(end) && /^[A-Za-z0-9+/=\s]+$/.test(block.slice(begin.length, -end.length));
-    return isWhole ? { label, pem: `${PEM_BEGIN}${block}` } : null;
-  });
-  return before.trim() === '' && blocks.every((block) => block !== null) ? blocks : [];
+/** The blocks of this label of a text in PEM (RFC 7468); none when there is anything else in it. */
+function pemBlocks(text: string, label: string): readonly string[] {
+  const [begin, end] = [`-----BEGIN ${label}-----`, `-----END ${label}-----`];
+  const [before = '', ...parts] = text.replaceAll('\\n', '\n').split(begin);
+  const blocks = parts.map((part) => part.trimEnd());
+  const isWhole = (block: string) =>
+    block.endsWith(end) && /^[A-Za-z0-9+/=\s]+$/.test(block.slice(0, -end.length));
+  return before.trim() === '' && blocks.every(isWhole) ? blocks.map((block) => begin + block) : [];
 }
 
 function keyOf(read: () => KeyObject): KeyObject | null {

@@ -1,6 +1,6 @@
 import { open, readFile, stat } from 'node:fs/promises';
+import { isSealed } from '../archive/container.ts';
 import { ArchiveError } from '../archive/errors.ts';
-import { isSealed } from '../archive/sealed-file.ts';
 import type { Identities } from '../archive/unseal.ts';
 import { failure } from './endings.ts';
 import { unreadable } from './files.ts';
