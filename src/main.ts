@@ -1,7 +1,7 @@
 import pino, { type Logger } from 'pino';
 import { loadOrCreateDevelopmentKey, signDevelopmentToken } from './auth/development-key.ts';
-import { describeError } from './base/error-log.ts';
 import { blameOperator, exitWith } from './base/operator-error.ts';
+import { exitOnSignal, shutDownOnSignal } from './base/shut-down.ts';
 import { type Config, readConfig } from './config.ts';
 import { connectDatabase, type KilolockDatabase } from './database/connection.ts';
 import { prepareControlDatabase } from './database/prepare.ts';
@@ -9,13 +9,12 @@ import { refuseUnusableDatabase } from './database/readiness.ts';
 import { assertAddressIsFree, type Service, startService } from './service.ts';
 
 const SAMPLE_SCOPES = ['state.read', 'state.export', 'state.import'];
-const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
 
 await main();
 
 async function main(): Promise<void> {
-  // Without a listener a signal would end the process past its exit handlers, and leave the embedded server behind.
-  for (const signal of SIGNALS) process.on(signal, exitAtOnce);
+  // Else it would leave the embedded server behind.
+  exitOnSignal();
   try {
     const config = readConfig(process.env);
     const logger = pino({ level: config.logLevel }, pino.destination({ dest: 2, sync: true }));
@@ -26,15 +25,14 @@ async function main(): Promise<void> {
       await close();
       throw error;
     });
-    closeOnSignal(service, close, logger);
+    shutDownOnSignal(async () => {
+      await service.close();
+      await close();
+    }, logger);
     await announce(config, service);
   } catch (error) {
     exitWith(error);
   }
-}
-
-function exitAtOnce(): void {
-  process.exit(1);
 }
 
 interface OpenDatabase {
@@ -56,24 +54,6 @@ async function openDatabase(config: Config, logger: Logger): Promise<OpenDatabas
   await prepareControlDatabase(database).catch(blameOperator('DATABASE_URL cannot be used'));
   await refuseUnusableDatabase(database).catch(blameOperator('DATABASE_URL cannot be used'));
   return { database, close: () => database.close() };
-}
-
-/** Shuts down at the first signal; a second one does not wait for that. */
-function closeOnSignal(service: Service, closeDatabase: () => Promise<void>, logger: Logger): void {
-  const shutDown = async (signal: NodeJS.Signals) => {
-    for (const each of SIGNALS) process.off(each, shutDown).on(each, exitAtOnce);
-    logger.info({ signal }, 'shutting down');
-    try {
-      await service.close();
-      await closeDatabase();
-    } catch (error) {
-      logger.fatal({ error: describeError(error) }, 'shutting down failed');
-      process.exit(1);
-    }
-    // Connections of clients that stand still would keep the process.
-    process.exit();
-  };
-  for (const signal of SIGNALS) process.off(signal, exitAtOnce).on(signal, shutDown);
 }
 
 async function announce(

@@ -1,6 +1,6 @@
 import pino from 'pino';
-import { describeError } from './base/error-log.ts';
 import { blameOperator, exitWith } from './base/operator-error.ts';
+import { shutDownOnSignal } from './base/shut-down.ts';
 import { ConfigError, readConfig } from './config.ts';
 import { connectDatabase } from './database/connection.ts';
 import { prepareControlDatabase } from './database/prepare.ts';
@@ -8,8 +8,6 @@ import { refuseUnusableDatabase } from './database/readiness.ts';
 import { startOperating } from './operating.ts';
 
 /** @file Works on operations beside the processes that serve requests, on the same database and store. */
-
-const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
 
 try {
   // It verifies no tokens.
@@ -33,21 +31,12 @@ try {
   await refuseUnusableDatabase(database).catch(blameOperator('DATABASE_URL cannot be used'));
   const operating = await startOperating(config, database, logger);
 
-  const shutDown = async (signal: NodeJS.Signals) => {
-    for (const each of SIGNALS) process.off(each, shutDown).on(each, () => process.exit(1));
-    logger.info({ signal }, 'shutting down');
-    try {
-      operating.stopTaking();
-      await operating.handBack();
-      await operating.close();
-      await database.close();
-    } catch (error) {
-      logger.fatal({ error: describeError(error) }, 'shutting down failed');
-      process.exit(1);
-    }
-    process.exit();
-  };
-  for (const signal of SIGNALS) process.on(signal, shutDown);
+  shutDownOnSignal(async () => {
+    operating.stopTaking();
+    await operating.handBack();
+    await operating.close();
+    await database.close();
+  }, logger);
   // What waits for work has no other handle that would keep the process.
   setInterval(() => {}, 3_600_000);
   const { metricsUrl } = operating.observability;
