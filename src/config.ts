@@ -2,14 +2,7 @@ import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
 import { isRecipient, MAX_RECIPIENTS } from './archive/seal.ts';
-import {
-  type ArchiveSigner,
-  readSigningKey,
-  readVerificationKeys,
-  type SignatureTrust,
-} from './archive/signing-keys.ts';
-import type { JwtVerifierOptions } from './auth/jwt-verifier.ts';
-import type { CredentialPolicies } from './auth/kilolock-credentials.ts';
+import { readSigningKey, readVerificationKeys } from './archive/signing-keys.ts';
 import { OperatorError } from './base/operator-error.ts';
 import type { Quotas } from './base/quotas.ts';
 import { trimEnd } from './base/text.ts';
@@ -19,76 +12,15 @@ import type { ArchiveStoreLocation } from './store/archive-store.ts';
  * What the process is told by its environment, read once at start-up. Every name the project reads is here and
  * nowhere else; README.md lists them for people.
  */
-export interface Config {
-  /** TCP port to listen on; 0 picks a free one. */
-  readonly port: number;
-  /** Address to listen on. */
-  readonly host: string;
-  /** The address clients reach the service at, without a trailing slash; links are built on it. */
-  readonly publicUrl: string | null;
-  /** Absolute directory for what the service keeps on disk: the embedded database, development keys, what it is working on. */
-  readonly dataDirectory: string;
-  /** The Kilolock database; null starts the embedded one under `dataDirectory`. A secret: it holds a password. */
-  readonly databaseUrl: string | null;
-  /** An address of the same database past every pooler, to be told there of new operations; null: they are asked for. A secret. */
-  readonly databaseDirectUrl: string | null;
-  /** The least severe level that is logged. */
-  readonly logLevel: 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent';
-  /** How tokens are verified. */
-  readonly auth: {
-    /** The issuer whose tokens are accepted; null: none but the development key. */
-    readonly jwks: JwtVerifierOptions['jwks'];
-    /** Whether tokens signed with the development key of `dataDirectory` are accepted. */
-    readonly developmentKey: boolean;
-    /** What Kilolock's own tokens may do besides reading, where no role grants it. */
-    readonly policies: CredentialPolicies;
-    /** What the gateway proves itself with, each by itself; none: nobody has to. */
-    readonly gatewaySecrets: readonly string[];
-  };
-  /** Whether `GET /playground` is served. */
-  readonly playground: boolean;
-  /** Whether the schema can be asked for by introspection. */
-  readonly introspection: boolean;
-  /** What links are signed with, the one that signs first; none: keys of `dataDirectory`. Secrets. */
-  readonly linkKeys: readonly string[];
-  /** Where archives and received files are kept. */
-  readonly archiveStore: ArchiveStoreLocation;
-  /** What archives are signed with; null: they are not. A secret is in it. */
-  readonly archiveSigner: ArchiveSigner | null;
-  /** Whose signatures count of an archive that is imported: the own one's always. */
-  readonly archiveTrust: SignatureTrust;
-  /** age recipients that archives are encrypted for; none: they are not, unless an export names some. */
-  readonly archiveRecipients: readonly string[];
-  /** How long a finished archive is kept, in seconds. */
-  readonly archiveRetentionSeconds: number;
-  /** The largest file accepted inside a GraphQL request, in bytes. */
-  readonly maxInlineUploadBytes: number;
-  /** The largest archive accepted or written, in bytes of the file. */
-  readonly maxArchiveBytes: number;
-  readonly quotas: Quotas;
-  /** How many exports and imports of one environment may be running at a time, over all processes. */
-  readonly maxOperationsPerEnvironment: number;
-  /** How many exports and imports this process works on at a time; 0: it leaves them to others. */
-  readonly workerConcurrency: number;
-  /** How the process can be watched from outside. */
-  readonly observability: {
-    /** Null: no metrics are kept. */
-    readonly metrics: {
-      /** The port that they are served on, on `host`, and nothing else; 0 picks a free one; null: with all the rest, on `port`. */
-      readonly port: number | null;
-      /** What whoever asks has to show one of; none: nothing, where they have a port of their own. Secrets. */
-      readonly tokens: readonly string[];
-    } | null;
-    /** Whether traces are sent to where OTEL_EXPORTER_OTLP_ENDPOINT says. */
-    readonly traces: boolean;
-  };
-  /** How long a process that is asked to end says so, by `/readyz`, before it takes no more work, in seconds. */
-  readonly drainSeconds: number;
-}
+export type Config = ReturnType<typeof readConfig>;
 
 /** The environment holds a value that cannot be used. `message` is one line that names the variable. */
 export class ConfigError extends OperatorError {
   override readonly name = 'ConfigError';
+}
+
+function unusable(problem: string): ConfigError {
+  return new ConfigError(`The environment cannot be used: ${problem}`);
 }
 
 const MEBIBYTE = 1024 * 1024;
@@ -229,33 +161,33 @@ const environment = z.object({
  *
  * @throws ConfigError naming every variable that cannot be used; values are not repeated, they may be secret.
  */
-export function readConfig(env: Readonly<Record<string, string | undefined>>): Config {
+export function readConfig(env: Readonly<Record<string, string | undefined>>) {
   const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== ''));
   refuseMisspeltNames(Object.keys(given));
   const parsed = environment.safeParse(given);
   if (!parsed.success) {
-    const problems = parsed.error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`);
-    throw new ConfigError(`The environment cannot be used: ${problems.join('; ')}`);
+    throw unusable(
+      parsed.error.issues.map(({ path, message }) => `${path.join('.')}: ${message}`).join('; '),
+    );
   }
   const value = parsed.data;
+  const dataDirectory = resolve(value.DATA_DIR);
   const embedded = value.DATABASE_URL === undefined;
   const developmentKey = value.AUTH_DEV_KEY ?? embedded;
   const { AUTH_JWKS_URL: url, AUTH_ISSUER: issuer, AUTH_AUDIENCE: audience } = value;
   const jwks = url && issuer && audience ? { url, issuer, audience } : null;
   const absent = (['AUTH_JWKS_URL', 'AUTH_ISSUER', 'AUTH_AUDIENCE'] as const).filter((name) => !value[name]);
   if (absent.length === 1 || absent.length === 2) {
-    throw new ConfigError(
-      `The environment cannot be used: AUTH_JWKS_URL, AUTH_ISSUER and AUTH_AUDIENCE tell together whose tokens are accepted, and ${absent.join(' and ')} is missing`,
+    throw unusable(
+      `AUTH_JWKS_URL, AUTH_ISSUER and AUTH_AUDIENCE tell together whose tokens are accepted, and ${absent.join(' and ')} is missing`,
     );
   }
   if (embedded && value.DATABASE_DIRECT_URL !== undefined) {
-    throw new ConfigError(
-      'The environment cannot be used: DATABASE_DIRECT_URL is another way to the database of DATABASE_URL, which is missing',
-    );
+    throw unusable('DATABASE_DIRECT_URL is another way to the database of DATABASE_URL, which is missing');
   }
   if (embedded && jwks === null && !developmentKey) {
-    throw new ConfigError(
-      'The environment cannot be used: without DATABASE_URL there are no tokens of Kilolock to verify, so AUTH_DEV_KEY=false needs AUTH_JWKS_URL',
+    throw unusable(
+      'without DATABASE_URL there are no tokens of Kilolock to verify, so AUTH_DEV_KEY=false needs AUTH_JWKS_URL',
     );
   }
   const archiveSigner = value.ARCHIVE_SIGNING_KEY ?? null;
@@ -264,36 +196,58 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
     ...(value.ARCHIVE_VERIFICATION_KEYS ?? []),
   ];
   if (value.REQUIRE_SIGNATURE && trusted.length === 0) {
-    throw new ConfigError(
-      'The environment cannot be used: REQUIRE_SIGNATURE needs ARCHIVE_VERIFICATION_KEYS, or an ARCHIVE_SIGNING_KEY of its own; without a key no archive could be imported',
+    throw unusable(
+      'REQUIRE_SIGNATURE needs ARCHIVE_VERIFICATION_KEYS, or an ARCHIVE_SIGNING_KEY of its own; without a key no archive could be imported',
     );
   }
   return {
+    /** TCP port to listen on; 0 picks a free one. */
     port: value.PORT,
+    /** Address to listen on. */
     host: value.HOST,
+    /** The address clients reach the service at, without a trailing slash; links are built on it. */
     publicUrl: value.PUBLIC_URL ?? null,
-    dataDirectory: resolve(value.DATA_DIR),
+    /** Absolute directory for what the service keeps on disk: the embedded database, development keys, what it is working on. */
+    dataDirectory,
+    /** The Kilolock database; null starts the embedded one under `dataDirectory`. A secret: it holds a password. */
     databaseUrl: value.DATABASE_URL ?? null,
+    /** An address of the same database past every pooler, to be told there of new operations; null: they are asked for. A secret. */
     databaseDirectUrl: value.DATABASE_DIRECT_URL ?? null,
+    /** The least severe level that is logged. */
     logLevel: value.LOG_LEVEL,
+    /** How tokens are verified. */
     auth: {
+      /** The issuer whose tokens are accepted; null: none but the development key. */
       jwks,
+      /** Whether tokens signed with the development key of `dataDirectory` are accepted. */
       developmentKey,
+      /** What Kilolock's own tokens may do besides reading, where no role grants it. */
       policies: {
         token: { export: value.ALLOW_TOKEN_EXPORT, import: value.ALLOW_TOKEN_IMPORT },
         owner: { export: value.ALLOW_OWNER_EXPORT, import: value.ALLOW_OWNER_IMPORT },
       },
+      /** What the gateway proves itself with, each by itself; none: nobody has to. */
       gatewaySecrets: value.GATEWAY_SECRET ?? [],
     },
+    /** Whether `GET /playground` is served. */
     playground: value.PLAYGROUND ?? embedded,
+    /** Whether the schema can be asked for by introspection. */
     introspection: value.INTROSPECTION ?? value.PLAYGROUND ?? embedded,
+    /** What links are signed with, the one that signs first; none: keys of `dataDirectory`. Secrets. */
     linkKeys: value.LINK_KEYS ?? [],
-    archiveStore: storeLocation(value, resolve(value.DATA_DIR)),
+    /** Where archives and received files are kept. */
+    archiveStore: storeLocation(value, dataDirectory),
+    /** What archives are signed with; null: they are not. A secret is in it. */
     archiveSigner,
+    /** Whose signatures count of an archive that is imported: the own one's always. */
     archiveTrust: { keys: trusted, isRequired: value.REQUIRE_SIGNATURE },
+    /** age recipients that archives are encrypted for; none: they are not, unless an export names some. */
     archiveRecipients: value.ARCHIVE_AGE_RECIPIENTS ?? [],
+    /** How long a finished archive is kept, in seconds. */
     archiveRetentionSeconds: value.ARCHIVE_RETENTION,
+    /** The largest file accepted inside a GraphQL request, in bytes. */
     maxInlineUploadBytes: value.MAX_INLINE_UPLOAD_BYTES,
+    /** The largest archive accepted or written, in bytes of the file. */
     maxArchiveBytes: value.MAX_ARCHIVE_BYTES,
     quotas: {
       maxOperationsPerPrincipal: value.MAX_OPERATIONS_PER_PRINCIPAL,
@@ -302,22 +256,34 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
       maxArchiveBytesKept: value.MAX_ARCHIVE_BYTES_KEPT,
       maxUploadsPerPrincipal: value.MAX_UPLOADS_PER_PRINCIPAL,
       maxUploadBytesPerPrincipal: value.MAX_UPLOAD_BYTES_PER_PRINCIPAL,
-    },
+    } satisfies Quotas,
+    /** How many exports and imports of one environment may be running at a time, over all processes. */
     maxOperationsPerEnvironment: value.MAX_OPERATIONS_PER_ENVIRONMENT,
+    /** How many exports and imports this process works on at a time; 0: it leaves them to others. */
     workerConcurrency: value.WORKER_CONCURRENCY,
-    // Nobody balances between processes that have a database of their own.
+    /** How the process can be watched from outside. */
     observability: {
+      /**
+       * The port that metrics are served on, on `host`, and nothing else: 0 picks a free one, null: with all the rest, on `port`.
+       * And what whoever asks has to show one of, none: nothing, where they have a port of their own. Secrets. Null: no metrics
+       * are kept.
+       */
       metrics:
         value.METRICS_PORT === undefined && value.METRICS_TOKEN === undefined
           ? null
           : { port: value.METRICS_PORT ?? null, tokens: value.METRICS_TOKEN ?? [] },
+      /** Whether traces are sent to where OTEL_EXPORTER_OTLP_ENDPOINT says. */
       traces:
         (value.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT ?? value.OTEL_EXPORTER_OTLP_ENDPOINT) !== undefined &&
         value.OTEL_TRACES_EXPORTER !== 'none' &&
         value.OTEL_SDK_DISABLED !== true,
     },
+    /**
+     * How long a process that is asked to end says so, by `/readyz`, before it takes no more work, in seconds. Nobody balances
+     * between processes that have a database of their own.
+     */
     drainSeconds: value.DRAIN_SECONDS ?? (embedded ? 0 : 10),
-  };
+  } as const;
 }
 
 function storeLocation(
@@ -330,9 +296,7 @@ function storeLocation(
   const location = value.ARCHIVE_STORE_URL ?? { kind: 'file', directory: join(dataDirectory, 'store') };
   if (location.kind === 'file') {
     if (value.ARCHIVE_STORE_LINKS === 'own') return location;
-    throw new ConfigError(
-      'The environment cannot be used: ARCHIVE_STORE_LINKS=presigned needs an ARCHIVE_STORE_URL that begins with s3://',
-    );
+    throw unusable('ARCHIVE_STORE_LINKS=presigned needs an ARCHIVE_STORE_URL that begins with s3://');
   }
   return {
     ...location,
@@ -376,7 +340,7 @@ function refuseMisspeltNames(names: readonly string[]): void {
       const meant = ours.find((our) => our.length >= MIN_TELLING_LENGTH && isOneLetterOff(name, our));
       return meant === undefined ? [] : [`${name} is no variable of this service: ${meant} is`];
     });
-  if (misspelt.length > 0) throw new ConfigError(`The environment cannot be used: ${misspelt.join('; ')}`);
+  if (misspelt.length > 0) throw unusable(misspelt.join('; '));
 }
 
 /** Whether one letter added, left out, changed, or exchanged with the next makes one text of the other. */
