@@ -2,8 +2,12 @@ import { randomUUID } from 'node:crypto';
 import { connectDatabase, type KilolockDatabase } from '../../src/database/connection.ts';
 import { findNamespace } from '../../src/history/namespace.ts';
 import { type Caller, findStatesByLabel, listStates } from '../../src/history/states.ts';
-import { refuseWithoutRoom } from '../../src/operations/archive-quota.ts';
-import { countAtWork, countKept, insertOperation } from '../../src/operations/operation-admission.ts';
+import {
+  countAtWork,
+  countKept,
+  insertOperation,
+  refuseWithoutRoom,
+} from '../../src/operations/operation-admission.ts';
 import {
   beat,
   claimOperation,

@@ -6,7 +6,7 @@ import type { ArchiveStore } from '../store/archive-store.ts';
 import { ObjectMissingError, type Retention as StoreRetention } from '../store/object-store.ts';
 import { operationNotFound } from './cancel-operation.ts';
 import { NotPermittedError } from './destination-permission.ts';
-import { markHeld, type Retention } from './operation-lifecycle.ts';
+import { lockUntilEnd, markHeld, type Retention } from './operation-lifecycle.ts';
 import { findOperations } from './operation-records.ts';
 import { type ArchiveServices, auditDetails, type CallerRequest } from './services.ts';
 import { insertStateEvent, stateUnlocked } from './state-events.ts';
@@ -99,9 +99,6 @@ export async function removeArchive(
   return archives.remove(key);
 }
 
-/** The first key of the advisory locks under which the legal hold of an archive is changed. */
-const HOLD_LOCK = 0x6b6c7364;
-
 /**
  * Puts an archive under a legal hold, or lifts it; to do so twice comes to the same. The archive of an export whose time is past
  * when its hold is lifted goes with the next housekeeping.
@@ -128,7 +125,7 @@ export async function setLegalHold(
   if (stateId !== null) await stateUnlocked(database.for('record'), stateId);
   try {
     await inTransaction(database, 'record', async ({ db }) => {
-      await sql`select pg_advisory_xact_lock(${HOLD_LOCK}::int, hashtext(${id}))`.execute(db);
+      await lockUntilEnd(db, 'hold', id);
       if (!(await markHeld(db, id, legalHold, services.retentionSeconds))) throw notKept();
       if (retention.legalHold !== legalHold) {
         await insertStateEvent(db, {

@@ -23,7 +23,6 @@ import { findStatesById, findStatesByLabel, may, type StateRecord } from '../his
 import { RefusedDocumentError } from '../inspection/errors.ts';
 import type { Destination } from '../restore/destination.ts';
 import { archiveKeyOf } from './archive-keys.ts';
-import { takeRoom } from './archive-quota.ts';
 import {
   isKeptLonger,
   keepArchive,
@@ -32,7 +31,7 @@ import {
   USUAL_RETENTION,
 } from './archive-retention.ts';
 import { currentCaller, withdrawn } from './current-caller.ts';
-import { insertOperation } from './operation-admission.ts';
+import { insertOperation, takeRoom } from './operation-admission.ts';
 import {
   type Attempt,
   type AttemptEnd,
@@ -43,7 +42,7 @@ import {
 import type { ExportOrder } from './operation-request.ts';
 import type { JobContext, OperationWork } from './operation-worker.ts';
 import { type ArchiveServices, auditDetails, type CallerRequest, TOOL } from './services.ts';
-import { admitOperation, type OperationOptions, startOperation } from './start-operation.ts';
+import { type OperationOptions, startOperation } from './start-operation.ts';
 import { insertStateEvent, stateUnlocked } from './state-events.ts';
 import { RequestRefusedError, stateNotFound } from './user-error.ts';
 
@@ -77,29 +76,17 @@ export async function exportStateArchive(
   if (state === undefined) throw stateNotFound();
   const wish = wishOf(options);
   const sealing = sealingOf(options);
-  const admission = await admitOperation(services, request, 'EXPORT', options, {
-    stateId: state.id,
-    ...wish,
-    ...(sealing && { sealing: JSON.stringify(sealing) }),
-  });
-  if (!admission.isNew) return admission.operationId;
-  await refuseUnkeepable(services, request.caller, options);
-  return startOperation(
-    services,
-    request,
-    {
-      id: randomUUID(),
-      kind: 'EXPORT',
+  const asked = { stateId: state.id, ...wish, ...(sealing && { sealing: JSON.stringify(sealing) }) };
+  return startOperation(services, request, 'EXPORT', options, asked, async () => {
+    await refuseUnkeepable(services, request.caller, options);
+    return {
       label: state.label,
       stateName: state.name,
       stateId: state.id,
       archiveSha256: null,
-      requestId: request.requestId,
-      idempotency: admission.idempotency,
       order: { kind: 'EXPORT', ...wish, ...(sealing && { sealing }) },
-    },
-    options,
-  );
+    };
+  });
 }
 
 /** What is said of the keeping of an archive, where it is not the usual one. */

@@ -1,6 +1,8 @@
 import { createHash } from 'node:crypto';
 import { isStorableText } from '../base/text.ts';
 import type { Caller } from '../history/states.ts';
+import type { OnceOnly } from '../restore/snapshot.ts';
+import type { OperationKind } from './operation-records.ts';
 import { RequestRefusedError } from './user-error.ts';
 
 const MAX_KEY_LENGTH = 255;
@@ -35,8 +37,74 @@ export function idempotencyOf(
   return { key, fingerprint };
 }
 
+/**
+ * The id of the operation that a caller's key stands for; null when it stands for none of the kind.
+ *
+ * @throws RequestRefusedError IDEMPOTENCY_KEY_REUSED when the key was first used with another request.
+ */
+export async function findByIdempotencyKey(
+  { database, principal, namespace }: Caller,
+  kind: OperationKind,
+  idempotency: Idempotency,
+): Promise<string | null> {
+  const earlier = await database
+    .for('read')
+    .selectFrom('state_archive.operation')
+    .where('tenant_id', '=', namespace.tenantId)
+    .where('subject', '=', principal.subject)
+    .where('kind', '=', kind)
+    .where('idempotency_key', '=', idempotency.key)
+    .select(['id', 'request_fingerprint as fingerprint'])
+    .executeTakeFirst();
+  if (earlier === undefined) return null;
+  refuseReuse(idempotency, earlier.fingerprint ?? Buffer.alloc(0));
+  return earlier.id;
+}
+
+/**
+ * Lets an idempotency key of the caller stand for one version: asked for again, it is that version. Requests of the same
+ * moment wait for each other at the key's row, and one that is refused or rolled back leaves the key free.
+ *
+ * @throws RequestRefusedError IDEMPOTENCY_KEY_REUSED, from `claim`, when the key stands for another request.
+ */
+export function onceForKey({ principal, namespace }: Caller, idempotency: Idempotency): OnceOnly {
+  const key = {
+    tenant_id: namespace.tenantId,
+    subject: principal.subject,
+    idempotency_key: idempotency.key,
+  };
+  return {
+    async claim(db) {
+      const claimed = await db
+        .insertInto('state_archive.snapshot_import')
+        .values({ ...key, request_fingerprint: idempotency.fingerprint })
+        .onConflict((conflict) => conflict.doNothing())
+        .returning('idempotency_key')
+        .executeTakeFirst();
+      if (claimed !== undefined) return null;
+      const earlier = await db
+        .selectFrom('state_archive.snapshot_import')
+        .where((where) => where.and(key))
+        .select(['request_fingerprint as fingerprint', 'state_id as stateId', 'serial'])
+        .executeTakeFirstOrThrow();
+      refuseReuse(idempotency, earlier.fingerprint);
+      const { stateId, serial } = earlier;
+      if (stateId === null || serial === null)
+        throw new Error('A key stands for a version that was never written.');
+      return { stateId, serial: BigInt(serial) };
+    },
+    async settle(db, { stateId, serial }) {
+      await db
+        .updateTable('state_archive.snapshot_import')
+        .set({ state_id: stateId, serial: String(serial) })
+        .where((where) => where.and(key))
+        .execute();
+    },
+  };
+}
+
 /** @throws RequestRefusedError IDEMPOTENCY_KEY_REUSED when the key was first used with another request. */
-export function refuseReuse({ fingerprint }: Idempotency, first: Buffer): void {
+function refuseReuse({ fingerprint }: Idempotency, first: Buffer): void {
   if (fingerprint.equals(first)) return;
   throw new RequestRefusedError(
     'IDEMPOTENCY_KEY_REUSED',

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { rm } from 'node:fs/promises';
 import { abortable } from '../archive/abortable.ts';
 import { readArchiveFile } from '../archive/archive-file.ts';
@@ -6,6 +5,7 @@ import { readManifestState } from '../archive/manifest-state.ts';
 import type { ArchivedState, HistoryProgress } from '../archive/model.ts';
 import { inPhase, noteMoved } from '../base/telemetry.ts';
 import type { KilolockDatabase } from '../database/connection.ts';
+import type { Caller } from '../history/states.ts';
 import { applyRestore } from '../restore/apply.ts';
 import { type Destination, destinationOf } from '../restore/destination.ts';
 import { type ConflictPolicy, findPlace } from '../restore/placement.ts';
@@ -13,12 +13,11 @@ import { planRestore } from '../restore/plan.ts';
 import { currentCaller, withdrawn } from './current-caller.ts';
 import { NotPermittedError, refuseUncovered } from './destination-permission.ts';
 import { exportReplacedState } from './export-state-archive.ts';
-import type { Idempotency } from './idempotency.ts';
 import { type ClaimedOperation, markSucceeded, type Success } from './operation-lifecycle.ts';
 import type { ImportOrder, StoredUpload } from './operation-request.ts';
 import type { JobContext, OperationWork } from './operation-worker.ts';
 import { type ArchiveServices, auditDetails, type CallerRequest } from './services.ts';
-import { admitOperation, type OperationOptions, startOperation } from './start-operation.ts';
+import { type OperationOptions, type OperationPlan, startOperation } from './start-operation.ts';
 import { claimUpload, findUpload } from './upload-records.ts';
 import {
   discardUpload,
@@ -58,34 +57,22 @@ export async function importStateArchive(
   input: ImportRequest,
 ): Promise<string> {
   const { caller, signal } = request;
+  let upload = null as StoredUpload | null;
   try {
     refuseOther(file.sha256, input);
-    const admission = await admitOperation(
-      services,
-      request,
-      'IMPORT',
-      input,
-      fingerprintOf(input, { sha256: file.sha256 }),
-    );
-    if (!admission.isNew) return admission.operationId;
-    const destination = await findDestination(
-      services,
-      request,
-      readArchiveFile(file.path, { signal }),
-      input,
-    );
-    const upload = await inPhase('import.keep', () =>
-      storeUpload(services, caller, file, signal ?? new AbortController().signal),
-    );
-    const work = { upload, input, destination, isLeft: false };
-    try {
-      return await startImport(services, request, work, admission.idempotency);
-    } finally {
-      // Unless an operation has it. What cannot be told now is found when its time is over.
-      await discardUpload(services, caller.database, upload.key).catch(() => {});
-    }
+    const asked = fingerprintOf(input, { sha256: file.sha256 });
+    return await startOperation(services, request, 'IMPORT', input, asked, async () => {
+      const bytes = readArchiveFile(file.path, { signal });
+      const destination = await findDestination(services, request, bytes, input);
+      upload = await inPhase('import.keep', () =>
+        storeUpload(services, caller, file, signal ?? new AbortController().signal),
+      );
+      return planOf(caller, upload, input, destination);
+    });
   } finally {
     await rm(file.path, { force: true });
+    // Unless an operation has it. What cannot be told now is found when its time is over.
+    if (upload !== null) await discardUpload(services, caller.database, upload.key).catch(() => {});
   }
 }
 
@@ -103,43 +90,32 @@ export async function importStagedArchive(
   input: ImportRequest,
 ): Promise<string> {
   const { database, namespace, principal } = request.caller;
-  const admission = await admitOperation(
-    services,
-    request,
-    'IMPORT',
-    input,
-    fingerprintOf(input, { uploadId }),
-  );
-  if (!admission.isNew) return admission.operationId;
-  const staged = await findUpload(database.for('read'), namespace, uploadId);
-  if (
-    staged === null ||
-    staged.subject !== principal.subject ||
-    staged.operationId !== null ||
-    staged.hasExpired
-  ) {
-    throw uploadGone();
-  }
-  if (staged.receivedBytes < staged.byteLength) {
-    throw new RequestRefusedError(
-      'UPLOAD_INCOMPLETE',
-      `${staged.receivedBytes} of ${staged.byteLength} bytes have come. Send the rest, and ask again.`,
-      ['uploadId'],
-    );
-  }
-  refuseOther(staged.sha256, input);
-  const destination = await findDestination(
-    services,
-    request,
-    readUpload(services, database, staged.id),
-    input,
-  ).catch((error: unknown) => {
-    throw aboutField(error, 'uploadId');
+  const asked = fingerprintOf(input, { uploadId });
+  return startOperation(services, request, 'IMPORT', input, asked, async () => {
+    const staged = await findUpload(database.for('read'), namespace, uploadId);
+    if (
+      staged === null ||
+      staged.subject !== principal.subject ||
+      staged.operationId !== null ||
+      staged.hasExpired
+    ) {
+      throw uploadGone();
+    }
+    const { id: key, sha256, fileName, receivedBytes, byteLength } = staged;
+    if (receivedBytes < byteLength) {
+      throw new RequestRefusedError(
+        'UPLOAD_INCOMPLETE',
+        `${receivedBytes} of ${byteLength} bytes have come. Send the rest, and ask again.`,
+        ['uploadId'],
+      );
+    }
+    refuseOther(sha256, input);
+    const bytes = readUpload(services, database, key);
+    const destination = await findDestination(services, request, bytes, input).catch((error: unknown) => {
+      throw aboutField(error, 'uploadId');
+    });
+    return planOf(request.caller, { key, sha256, fileName, inputField: 'uploadId' }, input, destination);
   });
-  const { id: key, sha256, fileName } = staged;
-  const upload = { key, sha256, fileName, inputField: 'uploadId' } as const;
-  const work = { upload, input, destination, isLeft: input.dryRun };
-  return startImport(services, request, work, admission.idempotency);
 }
 
 /** @throws RequestRefusedError ARCHIVE_DIGEST_MISMATCH unless it is the file that the caller expects. */
@@ -178,51 +154,24 @@ async function findDestination(
   return destination;
 }
 
-/** What an operation is started with. */
-interface ImportWork {
-  readonly upload: StoredUpload;
-  readonly input: ImportRequest;
-  readonly destination: Destination;
-  /** Whether the upload is left to be used by others, rather than used up by this one. */
-  readonly isLeft: boolean;
-}
-
-/** Starts the operation. */
-async function startImport(
-  services: ArchiveServices,
-  request: CallerRequest,
-  { upload, input, destination, isLeft }: ImportWork,
-  idempotency: Idempotency | null,
-): Promise<string> {
-  const { caller } = request;
-  const { onConflict, allowSharedLineage, dryRun } = input;
-  const id = randomUUID();
-  return startOperation(
-    services,
-    request,
-    {
-      id,
-      kind: 'IMPORT',
-      label: destination.label,
-      stateName: destination.name,
-      stateId: null,
-      archiveSha256: upload.sha256,
-      requestId: request.requestId,
-      idempotency,
-      order: {
-        kind: 'IMPORT',
-        upload,
-        label: destination.label,
-        onConflict,
-        allowSharedLineage,
-        dryRun,
-      },
-      async recordedWith(db) {
-        if (!isLeft && !(await claimUpload(db, caller, upload.key, id))) throw uploadGone();
-      },
+/** The plan of an import, which uses its upload up unless it is a dry run of one that others may use. */
+function planOf(
+  caller: Caller,
+  upload: StoredUpload,
+  { onConflict, allowSharedLineage, dryRun }: ImportRequest,
+  { label, name }: Destination,
+): OperationPlan {
+  const isLeft = dryRun && upload.inputField === 'uploadId';
+  return {
+    label,
+    stateName: name,
+    stateId: null,
+    archiveSha256: upload.sha256,
+    order: { kind: 'IMPORT', upload, label, onConflict, allowSharedLineage, dryRun },
+    async recordedWith(db, id) {
+      if (!isLeft && !(await claimUpload(db, caller, upload.key, id))) throw uploadGone();
     },
-    input,
-  );
+  };
 }
 
 /** The work of an import that was asked for. */

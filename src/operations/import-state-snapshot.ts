@@ -10,9 +10,8 @@ import {
   type SnapshotSource,
 } from '../restore/snapshot.ts';
 import { refuseUncovered } from './destination-permission.ts';
-import { idempotencyOf } from './idempotency.ts';
+import { idempotencyOf, onceForKey } from './idempotency.ts';
 import type { ArchiveServices, CallerRequest } from './services.ts';
-import { onceForKey } from './snapshot-imports.ts';
 import { RequestRefusedError } from './user-error.ts';
 
 /** A document to append, and how. */

@@ -1,10 +1,14 @@
-import { type Kysely, type RawBuilder, type SqlBool, sql } from 'kysely';
+import { type Kysely, type RawBuilder, sql } from 'kysely';
+import { inTransaction } from '../database/connection.ts';
 import type { Database } from '../database/types.ts';
+import type { StateNamespace } from '../history/namespace.ts';
 import type { Caller } from '../history/states.ts';
 import type { Idempotency } from './idempotency.ts';
-import { isAtWork, now } from './operation-lifecycle.ts';
+import { type Attempt, isAtWork, lockUntilEnd, now } from './operation-lifecycle.ts';
 import type { OperationKind } from './operation-records.ts';
 import { type OperationRequest, writeRequest } from './operation-request.ts';
+import type { ArchiveServices } from './services.ts';
+import { RequestRefusedError } from './user-error.ts';
 
 /** What an operation is recorded with before it begins. */
 export interface NewOperation {
@@ -23,7 +27,7 @@ export interface NewOperation {
   /** The import that it is a part of; absent for all that are none. */
   readonly partOf?: string;
   /** What else is recorded in the transaction that records the operation; what it throws leaves neither. */
-  readonly recordedWith?: (db: Kysely<Database>) => Promise<void>;
+  readonly recordedWith?: (db: Kysely<Database>, id: string) => Promise<void>;
 }
 
 /** Records an operation as PENDING; false when the caller used the idempotency key before. */
@@ -61,66 +65,152 @@ export async function insertOperation(
   return inserted !== undefined;
 }
 
-/** The first key of the advisory locks under which admissions are counted; the second tells callers apart. */
-const ADMISSION_LOCK = 0x6b6c7361;
+/** How much a caller may have at a time in an environment, and an environment of all callers together. */
+export type OperationLimits = ArchiveQuota &
+  Pick<ArchiveServices, 'maxOperationsPerPrincipal' | 'maxArchivesPerPrincipal'>;
+
+/** How many archives of an environment are kept at a time, and how many bytes of them. */
+export type ArchiveQuota = Pick<ArchiveServices, 'maxArchives' | 'maxArchiveBytesKept'>;
 
 /**
- * Lets the admissions of one caller in one environment pass one after another, until the transaction ends. Two callers
- * whose hashes are equal wait for each other, and nothing worse.
+ * Records an operation unless the caller has too many at work, or there is no room for its archive. The rows are counted
+ * under locks, so that replicas and requests of the same moment count each other's.
+ *
+ * @returns false when the idempotency key is taken.
+ * @throws RequestRefusedError TOO_MANY_OPERATIONS, QUOTA_EXCEEDED; CommitUndecidedError when nobody can tell whether it is on
+ *   record.
  */
-export async function lockAdmission(
+export async function recordWithinLimits(
+  caller: Caller,
+  operation: NewOperation,
+  limits: OperationLimits,
+): Promise<boolean> {
+  const { maxOperationsPerPrincipal, maxArchivesPerPrincipal } = limits;
+  return inTransaction(caller.database, 'record', async ({ db }) => {
+    await lockAdmission(db, caller);
+    if (!(await insertOperation(db, caller, operation))) return false;
+    await operation.recordedWith?.(db, operation.id);
+    // The new one is among them.
+    if ((await countAtWork(db, caller)) > maxOperationsPerPrincipal) {
+      throw new RequestRefusedError(
+        'TOO_MANY_OPERATIONS',
+        `You have ${maxOperationsPerPrincipal} exports and imports pending or running in this environment, as many as one may. Nothing was started; ask again when one of them has ended.`,
+      );
+    }
+    if (operation.kind !== 'EXPORT') return true;
+    if ((await countKept(db, caller)) >= maxArchivesPerPrincipal) {
+      throw quotaExceeded(
+        `${maxArchivesPerPrincipal} archives of yours are kept of this environment, as many as one may have. Nothing was started; ask again when one of them has expired.`,
+      );
+    }
+    await refuseWithoutRoom(db, caller, limits);
+    return true;
+  });
+}
+
+/** Lets the admissions of one caller in one environment pass one after another, until the transaction ends. */
+export function lockAdmission(
   db: Kysely<Database>,
   { principal, namespace: { workspace, environment } }: Caller,
 ): Promise<void> {
-  const key = JSON.stringify([workspace, environment, principal.subject]);
-  await sql`select pg_advisory_xact_lock(${ADMISSION_LOCK}::int, hashtext(${key}))`.execute(db);
+  return lockUntilEnd(db, 'admission', JSON.stringify([workspace, environment, principal.subject]));
 }
 
 /** How many operations of a caller are pending or running in an environment. */
-export function countAtWork(db: Kysely<Database>, caller: Caller): Promise<number> {
-  return countOwn(db, caller, isAtWork);
+export async function countAtWork(db: Kysely<Database>, { namespace, principal }: Caller): Promise<number> {
+  const isOwn = sql<boolean>`operation.subject = ${principal.subject}`;
+  return (await sumIn(db, namespace, sql`${isOwn} and ${isAtWork}`)).count;
 }
 
+const isKept = sql<boolean>`operation.status = 'SUCCEEDED' and operation.expires_at > ${now}`;
+
 /** How many archives are kept that a caller exported in an environment. */
-export function countKept(db: Kysely<Database>, caller: Caller): Promise<number> {
-  return countOwn(
-    db,
-    caller,
-    sql`operation.kind = 'EXPORT' and operation.status = 'SUCCEEDED' and operation.expires_at > ${now}`,
+export async function countKept(db: Kysely<Database>, { namespace, principal }: Caller): Promise<number> {
+  const isOwn = sql<boolean>`operation.subject = ${principal.subject}`;
+  return (await sumIn(db, namespace, sql`${isOwn} and operation.kind = 'EXPORT' and ${isKept}`)).count;
+}
+
+/**
+ * Refuses an export that is recorded in the same transaction, when the environment has no room for its archive: those that are
+ * kept are counted, and those that are on their way.
+ *
+ * @throws RequestRefusedError QUOTA_EXCEEDED.
+ */
+export async function refuseWithoutRoom(
+  db: Kysely<Database>,
+  { namespace }: Caller,
+  { maxArchives, maxArchiveBytesKept }: ArchiveQuota,
+): Promise<void> {
+  const { count, bytes } = await sumArchives(db, namespace, sql`true`);
+  if (count > maxArchives) {
+    throw quotaExceeded(
+      `The environment keeps ${maxArchives} archives, or is about to, as many as it may (MAX_ARCHIVES). Nothing was started; ask again when one of them has expired.`,
+    );
+  }
+  if (bytes >= BigInt(maxArchiveBytesKept)) throw bytesExceeded(maxArchiveBytesKept);
+}
+
+/**
+ * Takes room for an archive that was written, or refuses it when it is larger than what is left of the environment's. The room
+ * is on the operation's record for as long as that is running: nobody who counts has to wait until the archive itself is on record.
+ *
+ * @throws RequestRefusedError QUOTA_EXCEEDED.
+ */
+export async function takeRoom(
+  { database, namespace }: Caller,
+  { maxArchiveBytesKept }: ArchiveQuota,
+  { id, attempt }: Attempt,
+  sizeBytes: bigint,
+): Promise<void> {
+  await inTransaction(database, 'record', async ({ db }) => {
+    const { bytes } = await sumArchives(db, namespace, sql`operation.id <> ${id}`);
+    if (bytes + sizeBytes > BigInt(maxArchiveBytesKept)) throw bytesExceeded(maxArchiveBytesKept);
+    await db
+      .updateTable('state_archive.operation')
+      .set({ archive_size_bytes: sizeBytes })
+      .where('id', '=', id)
+      .where('attempt', '=', attempt)
+      .where('status', '=', 'RUNNING')
+      .execute();
+  });
+}
+
+function bytesExceeded(maxBytes: number): RequestRefusedError {
+  return quotaExceeded(
+    `The archives that the environment keeps may have ${maxBytes} bytes in all (MAX_ARCHIVE_BYTES_KEPT). Nothing was kept; ask again when one of them has expired.`,
   );
 }
 
-async function countOwn(
-  db: Kysely<Database>,
-  { principal, namespace }: Caller,
-  isCounted: RawBuilder<SqlBool>,
-): Promise<number> {
-  const { count } = await db
-    .selectFrom('state_archive.operation as operation')
-    .where('operation.tenant_id', '=', namespace.tenantId)
-    .where('operation.workspace_id', '=', namespace.workspace)
-    .where('operation.environment_id', '=', namespace.environment)
-    .where('operation.subject', '=', principal.subject)
-    .where(isCounted)
-    .select((select) => select.fn.countAll<string>().as('count'))
-    .executeTakeFirstOrThrow();
-  return Number(count);
+function quotaExceeded(message: string): RequestRefusedError {
+  return new RequestRefusedError('QUOTA_EXCEEDED', message);
 }
 
-/** The operation a caller's idempotency key stands for, and the fingerprint of the request it was first used with. */
-export async function findByIdempotencyKey(
+/** The archives of an environment that are kept, and those on their way, under a lock: those who count pass one after another. */
+async function sumArchives(db: Kysely<Database>, namespace: StateNamespace, isCounted: RawBuilder<boolean>) {
+  await lockUntilEnd(db, 'archives', JSON.stringify([namespace.workspace, namespace.environment]));
+  return sumIn(
+    db,
+    namespace,
+    sql`operation.kind = 'EXPORT' and (operation.status in ('PENDING', 'RUNNING') or ${isKept}) and ${isCounted}`,
+  );
+}
+
+/** How many operations of an environment are counted, and how many bytes the archives of those have that are no longer pending. */
+async function sumIn(
   db: Kysely<Database>,
-  { principal, namespace }: Caller,
-  kind: OperationKind,
-  key: string,
-): Promise<{ id: string; fingerprint: Buffer } | null> {
-  const row = await db
-    .selectFrom('state_archive.operation')
-    .where('tenant_id', '=', namespace.tenantId)
-    .where('subject', '=', principal.subject)
-    .where('kind', '=', kind)
-    .where('idempotency_key', '=', key)
-    .select(['id', 'request_fingerprint as fingerprint'])
-    .executeTakeFirst();
-  return row === undefined ? null : { id: row.id, fingerprint: row.fingerprint ?? Buffer.alloc(0) };
+  { tenantId, workspace, environment }: StateNamespace,
+  isCounted: RawBuilder<boolean>,
+): Promise<{ readonly count: number; readonly bytes: bigint }> {
+  const { count, bytes } = await db
+    .selectFrom('state_archive.operation as operation')
+    .where('operation.tenant_id', '=', tenantId)
+    .where('operation.workspace_id', '=', workspace)
+    .where('operation.environment_id', '=', environment)
+    .where(isCounted)
+    .select((select) => [
+      select.fn.countAll<string>().as('count'),
+      sql<string>`coalesce(sum(archive_size_bytes) filter (where status <> 'PENDING'), 0)::text`.as('bytes'),
+    ])
+    .executeTakeFirstOrThrow();
+  return { count: Number(count), bytes: BigInt(bytes) };
 }

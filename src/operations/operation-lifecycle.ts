@@ -37,6 +37,21 @@ const isSilent = sql<boolean>`coalesce(
   operation.heartbeat_at + make_interval(secs => ${SILENCE_SECONDS}), operation.lease_until,
   operation.created_at + make_interval(secs => ${SILENCE_SECONDS})) < ${now}`;
 
+/** The first keys of the advisory locks of operations. */
+const LOCKS = { admission: 0x6b6c7361, claim: 0x6b6c7362, archives: 0x6b6c7363, hold: 0x6b6c7364 };
+
+/**
+ * Has transactions that lock the same pass one after another, until they end, over all replicas. Two keys whose hashes are
+ * equal wait for each other, and nothing worse.
+ */
+export async function lockUntilEnd(
+  db: Kysely<Database>,
+  what: keyof typeof LOCKS,
+  key: string,
+): Promise<void> {
+  await sql`select pg_advisory_xact_lock(${LOCKS[what]}::int, hashtext(${key}))`.execute(db);
+}
+
 /** One begun try at an operation: whoever holds it may record its end, unless another try has begun since. */
 export interface Attempt {
   readonly id: string;
@@ -64,9 +79,6 @@ export type Claim =
   /** There is nothing to do any more. The request is null where there is none that could be read. */
   | { readonly kind: 'over'; readonly request: OperationRequest | null };
 
-/** The first key of the advisory locks under which operations are claimed; the second tells tenants apart. */
-const CLAIM_LOCK = 0x6b6c7362;
-
 /**
  * Takes an operation up, when its turn has come: it waits, or its worker has fallen silent; no other operation on a state of its
  * name is running; and fewer of its environment are running than may. Claims of one tenant pass one after another, over
@@ -93,7 +105,7 @@ export async function claimOperation(
     const request = readRequest(found.request);
     if (isOver(found.status)) return { kind: 'over', request };
     if (request === null) return { kind: 'not yet' };
-    await sql`select pg_advisory_xact_lock(${CLAIM_LOCK}::int, hashtext(${found.tenantId}))`.execute(db);
+    await lockUntilEnd(db, 'claim', found.tenantId);
     const { rows } = await sql<Omit<ClaimedOperation, 'request'>>`
       update state_archive.operation operation
       set status = 'RUNNING', attempt = attempt + 1, worker = ${options.worker}, heartbeat_at = ${now},

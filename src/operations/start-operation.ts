@@ -1,19 +1,11 @@
+import { randomUUID } from 'node:crypto';
 import { describeError } from '../base/error-log.ts';
 import { currentTraceparent, inPhase } from '../base/telemetry.ts';
 import { CommitUndecidedError } from '../database/commit.ts';
-import { type DatabaseSession, inTransaction } from '../database/connection.ts';
 import type { Caller } from '../history/states.ts';
-import { type ArchiveQuota, refuseWithoutRoom } from './archive-quota.ts';
 import { selectorOf } from './current-caller.ts';
-import { type Idempotency, idempotencyOf, refuseReuse } from './idempotency.ts';
-import {
-  countAtWork,
-  countKept,
-  findByIdempotencyKey,
-  insertOperation,
-  lockAdmission,
-  type NewOperation,
-} from './operation-admission.ts';
+import { findByIdempotencyKey, idempotencyOf } from './idempotency.ts';
+import { type NewOperation, recordWithinLimits } from './operation-admission.ts';
 import { markQueued, readStatus } from './operation-lifecycle.ts';
 import type { OperationKind } from './operation-records.ts';
 import type { ArchiveServices, CallerRequest } from './services.ts';
@@ -29,68 +21,62 @@ export interface OperationOptions {
   readonly idempotencyKey: string | null;
 }
 
-/** A request that is new, or the operation that the same request started before. */
-export type Admission =
-  | { readonly isNew: true; readonly idempotency: Idempotency | null }
-  | { readonly isNew: false; readonly operationId: string };
+/** What an operation is to do, and to which state. */
+export type OperationPlan = Omit<NewOperation, 'id' | 'kind' | 'requestId' | 'idempotency'>;
 
 /**
- * Checks the options, and looks the idempotency key up. An operation found by it is waited for as the caller asked.
+ * Records an operation, queues it, and waits for its end as long as the caller asked; or finds the one that the same request
+ * started before.
  *
  * @param request what makes two requests the same, in any order of keys.
- * @throws RequestRefusedError INVALID_INPUT, or IDEMPOTENCY_KEY_REUSED when the key was used for another request.
+ * @param plan makes the plan, when it is a new one.
+ * @returns the operation's id; the earlier one's, and nothing was started, when the same request came in twice at the same moment.
+ * @throws RequestRefusedError INVALID_INPUT for options that cannot be used; IDEMPOTENCY_KEY_REUSED when the key was used for
+ *   another request; TOO_MANY_OPERATIONS when as many of the caller are pending or running in the environment as one may have;
+ *   QUOTA_EXCEEDED when as many archives are kept; OPERATION_INTERRUPTED when it cannot be told whether it is on record. What
+ *   \`plan\` throws.
  */
-export async function admitOperation(
+export async function startOperation(
   services: ArchiveServices,
-  { caller }: CallerRequest,
+  { caller, requestId }: CallerRequest,
   kind: OperationKind,
-  options: OperationOptions,
+  { waitSeconds, idempotencyKey }: OperationOptions,
   request: Readonly<Record<string, string | boolean | null>>,
-): Promise<Admission> {
-  const { waitSeconds, idempotencyKey: key } = options;
+  plan: () => Promise<OperationPlan>,
+): Promise<string> {
   if (!(waitSeconds >= 0 && waitSeconds <= MAX_WAIT_SECONDS)) {
     throw new RequestRefusedError('INVALID_INPUT', `waitSeconds is 0 to ${MAX_WAIT_SECONDS}.`, [
       'waitSeconds',
     ]);
   }
-  if (key === null) return { isNew: true, idempotency: null };
-  const idempotency = idempotencyOf(caller, key, request);
-  const operationId = await findEarlier(caller, kind, idempotency);
-  if (operationId === null) return { isNew: true, idempotency };
-  await waitForEnd(services, caller, operationId, waitSeconds * 1000);
-  return { isNew: false, operationId };
+  const idempotency = idempotencyKey === null ? null : idempotencyOf(caller, idempotencyKey, request);
+  const findEarlier = async () => idempotency && findByIdempotencyKey(caller, kind, idempotency);
+  let id = await findEarlier();
+  if (id === null) {
+    const operation = { ...(await plan()), id: randomUUID(), kind, requestId, idempotency };
+    id = (await record(services, caller, operation)) ? operation.id : await findEarlier();
+  }
+  if (id === null) {
+    throw new RequestRefusedError(
+      'OPERATION_INTERRUPTED',
+      'The operation that the idempotencyKey stood for has failed at this very moment, and the key is free. Nothing was started; ask again.',
+    );
+  }
+  await waitForEnd(services, caller, id, waitSeconds * 1000);
+  return id;
 }
 
-/**
- * Records an operation, queues it, and waits for its end as long as the caller asked.
- *
- * @returns the operation's id; the earlier one's, and nothing was started, when the same request came in twice at the same moment.
- * @throws RequestRefusedError IDEMPOTENCY_KEY_REUSED when the key came in with another request at the same moment;
- *   TOO_MANY_OPERATIONS when as many of the caller are pending or running in the environment as one may have;
- *   QUOTA_EXCEEDED when as many archives are kept; OPERATION_INTERRUPTED when it cannot be told whether it is on record.
- */
-export async function startOperation(
-  services: ArchiveServices,
-  { caller }: CallerRequest,
-  operation: NewOperation,
-  options: OperationOptions,
-): Promise<string> {
-  let { id } = operation;
-  if (await inPhase('admit', () => recordWithinLimits(caller, operation, services))) {
-    await queue(services, caller, id);
-  } else {
-    const { kind, idempotency } = operation;
-    const earlier = idempotency && (await findEarlier(caller, kind, idempotency));
-    if (earlier === null) {
-      throw new RequestRefusedError(
-        'OPERATION_INTERRUPTED',
-        'The operation that the idempotencyKey stood for has failed at this very moment, and the key is free. Nothing was started; ask again.',
-      );
-    }
-    id = earlier;
+/** Records an operation and queues it; false when the idempotency key is taken. */
+async function record(services: ArchiveServices, caller: Caller, operation: NewOperation): Promise<boolean> {
+  try {
+    if (!(await inPhase('admit', () => recordWithinLimits(caller, operation, services)))) return false;
+  } catch (error) {
+    if (!(error instanceof CommitUndecidedError)) throw error;
+    // Should it be on record, the sweep queues it.
+    throw new RequestRefusedError('OPERATION_INTERRUPTED', undecided(operation.id).message);
   }
-  await waitForEnd(services, caller, id, options.waitSeconds * 1000);
-  return id;
+  await queue(services, caller, operation.id);
+  return true;
 }
 
 /** Queues an operation that is on record. What is not queued now will be by the sweep, and is not the caller's to mend. */
@@ -116,82 +102,23 @@ const LOOKS_MS = [100, 200, 400, 800, 1_600, 2_000];
  * meanwhile, it has not.
  */
 export async function waitForEnd(
-  services: Pick<ArchiveServices, 'worker'>,
-  caller: Pick<Caller, 'database'>,
-  operationId: string,
-  milliseconds: number,
-): Promise<void> {
-  if (milliseconds === 0) return;
-  await inPhase('wait', () => lookForEnd(services, caller, operationId, milliseconds));
-}
-
-async function lookForEnd(
   { worker }: Pick<ArchiveServices, 'worker'>,
   { database }: Pick<Caller, 'database'>,
   operationId: string,
   milliseconds: number,
 ): Promise<void> {
+  if (milliseconds === 0) return;
   const until = performance.now() + milliseconds;
-  for (let look = 0; performance.now() < until && !worker.isClosing; look += 1) {
-    const untilNext = Math.min(LOOKS_MS[look] ?? 2_000, until - performance.now());
-    // Before the record is read: what ends in between is not missed.
-    const ended = worker.attemptEnded(operationId, untilNext);
-    const status = await readStatus(database.for('read'), operationId).catch(() => 'RUNNING');
-    if (status !== 'PENDING' && status !== 'RUNNING') return;
-    await ended;
-  }
-}
-
-/**
- * Records an operation unless the caller has too many at work, or too many archives kept for one more. The rows are counted
- * under a lock, so that replicas and requests of the same moment count each other's.
- *
- * @returns false when the idempotency key is taken.
- */
-async function recordWithinLimits(
-  caller: Caller,
-  operation: NewOperation,
-  limits: Pick<ArchiveServices, 'maxOperationsPerPrincipal' | 'maxArchivesPerPrincipal'> & ArchiveQuota,
-): Promise<boolean> {
-  const { maxOperationsPerPrincipal, maxArchivesPerPrincipal } = limits;
-  const admit = async ({ db }: DatabaseSession) => {
-    await lockAdmission(db, caller);
-    if (!(await insertOperation(db, caller, operation))) return false;
-    await operation.recordedWith?.(db);
-    // The new one is among them.
-    if ((await countAtWork(db, caller)) > maxOperationsPerPrincipal) {
-      throw new RequestRefusedError(
-        'TOO_MANY_OPERATIONS',
-        `You have ${maxOperationsPerPrincipal} exports and imports pending or running in this environment, as many as one may. Nothing was started; ask again when one of them has ended.`,
-      );
+  await inPhase('wait', async () => {
+    for (let look = 0; performance.now() < until && !worker.isClosing; look += 1) {
+      const untilNext = Math.min(LOOKS_MS[look] ?? 2_000, until - performance.now());
+      // Before the record is read: what ends in between is not missed.
+      const ended = worker.attemptEnded(operationId, untilNext);
+      const status = await readStatus(database.for('read'), operationId).catch(() => 'RUNNING');
+      if (status !== 'PENDING' && status !== 'RUNNING') return;
+      await ended;
     }
-    if (operation.kind === 'EXPORT' && (await countKept(db, caller)) >= maxArchivesPerPrincipal) {
-      throw new RequestRefusedError(
-        'QUOTA_EXCEEDED',
-        `${maxArchivesPerPrincipal} archives of yours are kept of this environment, as many as one may have. Nothing was started; ask again when one of them has expired.`,
-      );
-    }
-    if (operation.kind === 'EXPORT') await refuseWithoutRoom(db, caller, limits);
-    return true;
-  };
-  try {
-    return await inTransaction(caller.database, 'record', admit);
-  } catch (error) {
-    if (!(error instanceof CommitUndecidedError)) throw error;
-    // Should it be on record, the sweep queues it.
-    throw new RequestRefusedError('OPERATION_INTERRUPTED', undecided(operation.id).message);
-  }
-}
-
-async function findEarlier(
-  caller: Caller,
-  kind: OperationKind,
-  idempotency: Idempotency,
-): Promise<string | null> {
-  const earlier = await findByIdempotencyKey(caller.database.for('read'), caller, kind, idempotency.key);
-  if (earlier === null) return null;
-  refuseReuse(idempotency, earlier.fingerprint);
-  return earlier.id;
+  });
 }
 
 /** What is told of an operation whose record cannot be had. */

@@ -2,8 +2,13 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { KilolockDatabase } from '../../src/database/connection.ts';
 import type { Caller } from '../../src/history/states.ts';
 import { archiveKeyOf } from '../../src/operations/archive-keys.ts';
-import { refuseWithoutRoom, takeRoom } from '../../src/operations/archive-quota.ts';
-import { countAtWork, countKept, findByIdempotencyKey } from '../../src/operations/operation-admission.ts';
+import { findByIdempotencyKey } from '../../src/operations/idempotency.ts';
+import {
+  countAtWork,
+  countKept,
+  refuseWithoutRoom,
+  takeRoom,
+} from '../../src/operations/operation-admission.ts';
 import {
   beat,
   claimOperation,
@@ -92,7 +97,11 @@ test.each<[what: string, work: (database: KilolockDatabase, id: string) => Promi
     'given room in the store',
     (database, id) => takeRoom({ ...caller, database }, quota, { id, attempt: 0 }, 1n),
   ],
-  ['found by its key', (database) => findByIdempotencyKey(database.for('read'), caller, 'EXPORT', 'key-0')],
+  [
+    'found by its key',
+    (database) =>
+      findByIdempotencyKey({ ...caller, database }, 'EXPORT', { key: 'key-0', fingerprint: Buffer.alloc(0) }),
+  ],
   ['found by its id', (database, id) => findOperations(database.for('read'), caller, [id])],
   ['listed with its state', (database) => listOperations(database.for('read'), caller, [stateId], page)],
   [

@@ -13,13 +13,12 @@ import { EnvironmentDatabases } from '../../../src/database/environment-database
 import { findNamespace, type NamespaceSelector } from '../../../src/history/namespace.ts';
 import type { Caller } from '../../../src/history/states.ts';
 import { Inspector } from '../../../src/inspection/inspector.ts';
-import type { ArchiveQuota } from '../../../src/operations/archive-quota.ts';
 import { USUAL_RETENTION } from '../../../src/operations/archive-retention.ts';
 import { DownloadAccesses } from '../../../src/operations/download-accesses.ts';
 import { Environments, type OpenEnvironment } from '../../../src/operations/environments.ts';
 import { type ExportOptions, exportStateArchive } from '../../../src/operations/export-state-archive.ts';
 import { type ImportRequest, importStateArchive } from '../../../src/operations/import-state-archive.ts';
-import { insertOperation } from '../../../src/operations/operation-admission.ts';
+import { type ArchiveQuota, insertOperation } from '../../../src/operations/operation-admission.ts';
 import { type Job, OperationQueue } from '../../../src/operations/operation-queue.ts';
 import { findOperations, type OperationRecord } from '../../../src/operations/operation-records.ts';
 import { openWorkshop } from '../../../src/operations/operation-work.ts';
