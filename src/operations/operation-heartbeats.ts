@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 import { describeError } from '../base/error-log.ts';
 import type { KilolockDatabase } from '../database/connection.ts';
-import { type Attempt, beat, type Heartbeat } from './operation-lifecycle.ts';
+import { type Attempt, beat } from './operation-lifecycle.ts';
 import type { OperationRecord } from './operation-records.ts';
 
 type Progress = OperationRecord['progress'];
@@ -16,15 +16,22 @@ const NO_PROGRESS: Progress = {
 };
 
 /** An attempt that this process works on. */
-interface Held extends Heartbeat {
+interface Held extends Attempt {
+  progress: Progress;
   /** Called when the record says that it is another's to work on, or nobody's. */
   readonly onLost: () => void;
 }
 
 /** One database, and the operations on its record that this process works on. */
 interface Ledger {
-  readonly held: Map<string, Held>;
+  readonly held: Set<Held>;
   isBeating: boolean;
+}
+
+/** An attempt that is kept alive until it is disposed of. */
+export interface Heartbeat extends Disposable {
+  /** Notes how far it is; the next heartbeat tells it. */
+  note(progress: Partial<Progress>): void;
 }
 
 /**
@@ -48,30 +55,26 @@ export class OperationHeartbeats {
   }
 
   /**
-   * Keeps an attempt alive until {@link drop}.
+   * Keeps an attempt alive.
    *
    * @param onLost called, perhaps more than once, when it is over by its record.
    */
-  hold(database: KilolockDatabase, attempt: Attempt, onLost: () => void): void {
-    const ledger = this.#ledgers.get(database) ?? { held: new Map(), isBeating: false };
-    ledger.held.set(attempt.id, { ...attempt, progress: NO_PROGRESS, onLost });
+  hold(database: KilolockDatabase, attempt: Attempt, onLost: () => void): Heartbeat {
+    const ledger = this.#ledgers.get(database) ?? { held: new Set(), isBeating: false };
     this.#ledgers.set(database, ledger);
-  }
-
-  /** Notes how far an operation is; the next heartbeat tells it. What is no longer kept alive stays so. */
-  note(database: KilolockDatabase, operationId: string, progress: Partial<Progress>): void {
-    const held = this.#ledgers.get(database)?.held;
-    const known = held?.get(operationId);
-    if (known !== undefined) {
-      held?.set(operationId, { ...known, progress: { ...known.progress, ...progress } });
-    }
-  }
-
-  drop(database: KilolockDatabase, operationId: string): void {
-    const ledger = this.#ledgers.get(database);
-    ledger?.held.delete(operationId);
-    // Nothing is kept of a database that is at rest, so that it can be closed.
-    if (ledger?.held.size === 0) this.#ledgers.delete(database);
+    const { id, attempt: number } = attempt;
+    const held: Held = { id, attempt: number, progress: NO_PROGRESS, onLost };
+    ledger.held.add(held);
+    return {
+      note(progress) {
+        held.progress = { ...held.progress, ...progress };
+      },
+      [Symbol.dispose]: () => {
+        ledger.held.delete(held);
+        // Nothing is kept of a database that is at rest, so that it can be closed.
+        if (ledger.held.size === 0) this.#ledgers.delete(database);
+      },
+    };
   }
 
   close(): void {
@@ -82,12 +85,9 @@ export class OperationHeartbeats {
     if (ledger.isBeating) return;
     ledger.isBeating = true;
     try {
-      const sent = [...ledger.held.values()];
+      const sent = [...ledger.held];
       const lost = new Set(await beat(database.for('record'), sent));
-      for (const { id, attempt } of sent) {
-        const held = ledger.held.get(id);
-        if (lost.has(id) && held?.attempt === attempt) held.onLost();
-      }
+      for (const held of sent) if (lost.has(held.id) && ledger.held.has(held)) held.onLost();
     } catch (error) {
       this.#logger.warn(
         { error: describeError(error) },

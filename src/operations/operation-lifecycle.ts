@@ -1,4 +1,5 @@
 import { type Kysely, type RawBuilder, sql } from 'kysely';
+import type { ObservedOutcome } from '../base/telemetry.ts';
 import { isUuid } from '../base/uuid.ts';
 import { inTransaction, type KilolockDatabase } from '../database/connection.ts';
 import { DatabaseUnusableError } from '../database/errors.ts';
@@ -150,18 +151,16 @@ export async function beginPart(db: Kysely<Database>, id: string, worker: string
   return { id, attempt: 1 };
 }
 
-/** How far somebody is with an attempt. */
-export interface Heartbeat extends Attempt {
-  readonly progress: OperationRecord['progress'];
-}
-
 /**
  * Says of attempts that they are being worked on, and how far they are.
  *
  * @returns the operations that are no longer these attempts' to work on: cancelled, given up, or taken up by others. What is
  *   locked at this moment is being settled, and is not among them.
  */
-export async function beat(db: Kysely<Database>, heartbeats: readonly Heartbeat[]): Promise<string[]> {
+export async function beat(
+  db: Kysely<Database>,
+  heartbeats: readonly (Attempt & Pick<OperationRecord, 'progress'>)[],
+): Promise<string[]> {
   const ids = heartbeats.map(({ id }) => id);
   const { rows } = await sql<{ id: string }>`
     with beating as (
@@ -273,17 +272,17 @@ export async function markSucceeded(db: Kysely<Database>, attempt: Attempt, succ
 }
 
 /** What an attempt that did not succeed ends with. */
-export type Outcome =
-  /** The operation failed, for good. */
-  | { readonly kind: 'failed'; readonly error: UserError }
-  /** The attempt was interrupted: the operation is another's to take up, until that has happened too often. */
-  | { readonly kind: 'interrupted'; readonly error: UserError };
+export interface Outcome {
+  /** `failed`: for good; `interrupted`: the operation is another's to take up, until that has happened too often. */
+  readonly kind: 'failed' | 'interrupted';
+  readonly error: UserError;
+}
 
 /**
  * What became of an attempt, by the record: `undecided` while a transaction holds it whose COMMIT was never answered; `lost`
  * when it belongs to another attempt by now, or will.
  */
-export type AttemptEnd = 'succeeded' | 'failed' | 'cancelled' | 'handed back' | 'lost' | 'undecided';
+export type AttemptEnd = ObservedOutcome;
 
 /** Records how an attempt ended, unless the record knows better: a COMMIT that was never answered may have succeeded. */
 export async function settleAttempt(

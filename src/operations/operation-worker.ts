@@ -16,7 +16,6 @@ import {
   type AttemptEnd,
   AttemptLostError,
   beginPart,
-  type Claim,
   type ClaimedOperation,
   claimOperation,
   type Outcome,
@@ -25,7 +24,7 @@ import {
 import type { Job, OperationQueue } from './operation-queue.ts';
 import type { OperationRecord } from './operation-records.ts';
 import type { OperationRequest } from './operation-request.ts';
-import { toUserError, type UserError } from './user-error.ts';
+import { toUserError } from './user-error.ts';
 
 /** What a job is given to work with. */
 export interface JobContext {
@@ -52,11 +51,8 @@ export interface Workshop {
   readonly tidyUp: (request: OperationRequest, database: KilolockDatabase) => Promise<void>;
 }
 
-/** What the log knows an operation by. */
-interface OperationIds {
-  readonly id: string;
-  readonly requestId: string;
-}
+/** An attempt, and what the log knows the request by that asked for the operation. */
+type BegunAttempt = Attempt & Pick<ClaimedOperation, 'requestId'>;
 
 /** Where a worker gets its operations from, and how many it may do. */
 export interface OperationWorkerOptions {
@@ -146,22 +142,14 @@ export class OperationWorker {
    */
   async runPart(
     database: KilolockDatabase,
-    part: OperationIds,
-    { job, onEnd }: OperationWork,
+    part: Omit<BegunAttempt, 'attempt'>,
+    work: OperationWork,
     whole: Pick<JobContext, 'signal'>,
   ): Promise<void> {
-    const attempt = await beginPart(database.for('record'), part.id, this.#name);
-    const observed = { ...part, ...attempt, kind: 'export', waitedSeconds: null } as const;
-    await observeOperation(observed, 'here', async () => {
-      const failure = await this.#do(database, attempt, job, whole.signal);
-      if (failure === null) {
-        await onEnd(attempt, 'succeeded');
-        return 'succeeded';
-      }
-      const outcome = this.#explain(part, failure.error);
-      const end = await this.#settle(database, part, attempt, outcome);
-      await this.#cleanUp(part, () => onEnd(attempt, end));
-      if (end !== 'succeeded') throw failure.error;
+    const attempt = { ...part, ...(await beginPart(database.for('record'), part.id, this.#name)) };
+    await observeOperation({ ...attempt, kind: 'export', waitedSeconds: null }, 'here', async () => {
+      const { end, failure } = await this.#attempt(database, attempt, work, whole.signal);
+      if (failure !== null && end !== 'succeeded') throw failure.error;
       return end;
     });
   }
@@ -227,7 +215,8 @@ export class OperationWorker {
       // Taken at the very moment in which the process began to shut down.
       if (workshop === null) return await queue.putBack(job);
       const database = await this.#options.databaseOf(job.environment);
-      const claim = await this.#claim(database, job.id);
+      const { maxRunning } = this.#options;
+      const claim = await claimOperation(database, job.id, { worker: this.#name, maxRunning });
       if (claim.kind === 'not yet') return await queue.putBack(job);
       if (claim.kind === 'over') {
         if (claim.request !== null) await workshop.tidyUp(claim.request, database);
@@ -239,7 +228,7 @@ export class OperationWorker {
       const end = await observeOperation(
         { ...operation, kind: kindOf(operation.request), waitedSeconds },
         job.traceparent,
-        () => this.#attempt(database, operation, work, giveBack),
+        async () => (await this.#attempt(database, operation, work, this.#shutdown.signal, giveBack)).end,
       );
       const isOver = end === 'succeeded' || end === 'failed' || end === 'cancelled';
       // What is another's may be over as well, and not tidied up after.
@@ -252,25 +241,27 @@ export class OperationWorker {
     }
   }
 
-  #claim(database: KilolockDatabase, id: string): Promise<Claim> {
-    const { maxRunning } = this.#options;
-    return claimOperation(database, id, { worker: this.#name, maxRunning });
-  }
-
+  /** @returns how the attempt ended, and what its work failed with; the record may know better than that. */
   async #attempt(
     database: KilolockDatabase,
-    operation: ClaimedOperation,
+    attempt: BegunAttempt,
     { job, onEnd }: OperationWork,
-    giveBack: () => void,
-  ): Promise<AttemptEnd> {
-    const failure = await this.#do(database, operation, job, this.#shutdown.signal);
+    callOff: AbortSignal,
+    giveBack = () => {},
+  ): Promise<{ readonly end: AttemptEnd; readonly failure: { readonly error: unknown } | null }> {
+    const failure = await this.#do(database, attempt, job, callOff);
     giveBack();
     const end =
       failure === null
         ? 'succeeded'
-        : await this.#settle(database, operation, operation, this.#explain(operation, failure.error));
-    await this.#cleanUp(operation, () => onEnd(operation, end));
-    return end;
+        : await this.#settle(database, attempt, this.#explain(attempt, failure.error));
+    await onEnd(attempt, end).catch((error: unknown) => {
+      this.#options.logger.error(
+        { error: describeError(error), ...idsOf(attempt) },
+        'an operation could not clean up after itself',
+      );
+    });
+    return { end, failure };
   }
 
   /** Does the work, and gives back what it failed with. */
@@ -281,30 +272,19 @@ export class OperationWorker {
     callOff: AbortSignal,
   ): Promise<{ readonly error: unknown } | null> {
     const over = new AbortController();
-    this.#heartbeats.hold(database, attempt, () => over.abort(new AttemptLostError(attempt)));
+    using alive = this.#heartbeats.hold(database, attempt, () => over.abort(new AttemptLostError(attempt)));
     try {
       const signal = AbortSignal.any([callOff, over.signal]);
       signal.throwIfAborted();
-      await job({
-        attempt,
-        signal,
-        report: (progress) => this.#heartbeats.note(database, attempt.id, progress),
-      });
+      await job({ attempt, signal, report: alive.note });
       return null;
     } catch (error) {
       return { error };
-    } finally {
-      this.#heartbeats.drop(database, attempt.id);
     }
   }
 
   /** Puts the end of an attempt on record, or finds that the record knows better. */
-  async #settle(
-    database: KilolockDatabase,
-    { id: operationId, requestId }: OperationIds,
-    attempt: Attempt,
-    outcome: Outcome,
-  ): Promise<AttemptEnd> {
+  async #settle(database: KilolockDatabase, attempt: BegunAttempt, outcome: Outcome): Promise<AttemptEnd> {
     for (const milliseconds of RECORDING_PAUSES_MS) {
       await pause(milliseconds, undefined, { signal: this.#shutdown.signal, ref: false }).catch(() => {});
       try {
@@ -312,39 +292,33 @@ export class OperationWorker {
         if (end === 'failed') noteRefusal('operation', outcome.error.code);
         if (end !== 'undecided') return end;
       } catch (problem) {
-        this.#warn(problem, 'the end of an operation could not be recorded; it is tried again', {
-          operationId,
-          requestId,
-        });
+        this.#warn(
+          problem,
+          'the end of an operation could not be recorded; it is tried again',
+          idsOf(attempt),
+        );
       }
       if (milliseconds > 0 && this.#shutdown.signal.aborted) break;
     }
-    this.#options.logger.error({ operationId, requestId }, 'the end of an operation could not be recorded');
+    this.#options.logger.error(idsOf(attempt), 'the end of an operation could not be recorded');
     return 'undecided';
   }
 
-  async #cleanUp({ id: operationId, requestId }: OperationIds, work: () => Promise<void>): Promise<void> {
-    await work().catch((error: unknown) => {
-      this.#options.logger.error(
-        { error: describeError(error), operationId, requestId },
-        'an operation could not clean up after itself',
-      );
-    });
-  }
-
-  #explain({ id: operationId, requestId }: OperationIds, error: unknown): Outcome {
+  #explain(attempt: BegunAttempt, error: unknown): Outcome {
     if (this.#shutdown.signal.aborted) {
       return interrupted('The service was shut down before the operation ended.');
     }
     if (error instanceof AttemptLostError) return interrupted('The operation was taken from its worker.');
     const outage = outageOf(error);
-    const told = outage === null ? toUserError(error) : null;
+    if (outage !== null) {
+      this.#warn(error, 'an operation was interrupted', idsOf(attempt));
+      return interrupted(outage);
+    }
+    const told = toUserError(error);
     if (told !== null) return { kind: 'failed', error: told };
-    this.#options.logger[outage === null ? 'error' : 'warn'](
-      { error: describeError(error), operationId, requestId },
-      outage === null ? 'operation failed' : 'an operation was interrupted',
-    );
-    return outage === null ? { kind: 'failed', error: internal(operationId) } : interrupted(outage);
+    this.#options.logger.error({ error: describeError(error), ...idsOf(attempt) }, 'operation failed');
+    const message = `The service failed, and nothing was written. The log says more under operation ${attempt.id}.`;
+    return { kind: 'failed', error: { code: 'INTERNAL', message, path: null } };
   }
 
   async #hold(): Promise<void> {
@@ -358,6 +332,11 @@ export class OperationWorker {
   #warn(error: unknown, message: string, ids: Readonly<Record<string, string>> = {}): void {
     this.#options.logger.warn({ error: describeError(error), ...ids }, message);
   }
+}
+
+/** What the log knows an operation by. */
+function idsOf({ id, requestId }: BegunAttempt) {
+  return { operationId: id, requestId };
 }
 
 function kindOf({ order }: OperationRequest): ObservedKind {
@@ -380,18 +359,6 @@ function outageOf(error: unknown): string | null {
 
 /** What is told when it has happened too often; before, the operation is taken up again. */
 function interrupted(what: string): Outcome {
-  const error: UserError = {
-    code: 'OPERATION_INTERRUPTED',
-    message: `${what} Nothing was written; ask again.`,
-    path: null,
-  };
-  return { kind: 'interrupted', error };
-}
-
-function internal(operationId: string): UserError {
-  return {
-    code: 'INTERNAL',
-    message: `The service failed, and nothing was written. The log says more under operation ${operationId}.`,
-    path: null,
-  };
+  const message = `${what} Nothing was written; ask again.`;
+  return { kind: 'interrupted', error: { code: 'OPERATION_INTERRUPTED', message, path: null } };
 }
