@@ -283,10 +283,14 @@ export function noteRefusal(by: RefusedBy, code: string): void {
 /** Tells how much an operation that succeeded has moved. */
 export function noteMoved(
   kind: ObservedKind,
-  moved: { readonly versions: number; readonly rawBytes: bigint; readonly archiveBytes: bigint },
+  moved: {
+    readonly versions: number;
+    readonly rawBytes: bigint;
+    readonly archive: { readonly sizeBytes: bigint };
+  },
 ): void {
   const { versions } = moved;
-  const [rawBytes, archiveBytes] = [Number(moved.rawBytes), Number(moved.archiveBytes)];
+  const [rawBytes, archiveBytes] = [Number(moved.rawBytes), Number(moved.archive.sizeBytes)];
   instruments.versions.add(versions, { kind });
   instruments.rawBytes.add(rawBytes, { kind });
   instruments.archiveBytes.add(archiveBytes, { kind });

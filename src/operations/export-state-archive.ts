@@ -19,7 +19,7 @@ import { type DatabaseSession, inTransaction, type KilolockDatabase } from '../d
 import { openExportSource } from '../history/export-source.ts';
 import { recordDigests } from '../history/history.ts';
 import { HistoryInconsistentError, unarchivable } from '../history/inconsistent.ts';
-import { findStatesById, findStatesByLabel, may, type StateRecord } from '../history/states.ts';
+import { findStatesById, findStatesByLabel, may } from '../history/states.ts';
 import { RefusedDocumentError } from '../inspection/errors.ts';
 import type { Destination } from '../restore/destination.ts';
 import { archiveKeyOf } from './archive-keys.ts';
@@ -38,6 +38,7 @@ import {
   type ClaimedOperation,
   markSucceeded,
   type Retention,
+  type Success,
 } from './operation-lifecycle.ts';
 import type { ExportOrder } from './operation-request.ts';
 import type { JobContext, OperationWork } from './operation-worker.ts';
@@ -208,9 +209,13 @@ async function writeStateArchive(
   const write = async (session: DatabaseSession): Promise<ExportedState> => {
     const record = (await findStatesById(session.db, request.caller, [stateId])).get(stateId);
     if (record === undefined) throw stateNotFound();
-    const contents = await inPhase('export.plan', () =>
-      openExportSource(session, record, exportRecordOf(request, record)),
-    );
+    const provenance = {
+      exportedAt: utcTimeOf(new Date()),
+      exportedBy: request.caller.principal.actor,
+      source: { workspace: record.workspace, environment: record.environment, stateName: record.name },
+      tool: TOOL,
+    };
+    const contents = await inPhase('export.plan', () => openExportSource(session, record, provenance));
     report({ versionsTotal: BigInt(contents.versions.length) });
     const signing = signer ?? undefined;
     const check = { limits: DEFAULT_ARCHIVE_LIMITS, trust: trustOf(signing), signal };
@@ -230,22 +235,17 @@ async function writeStateArchive(
   try {
     const exported = await inTransaction(request.caller.database, 'export', write, { signal });
     // Not before the transaction has ended: however slow the store is, no snapshot is held for it.
-    const isSealed = recipients.length > 0;
-    const disclosedDigest = sealing?.discloseHistoryDigest ? exported.written.historyDigest : null;
-    const file = isSealed
-      ? await inPhase('export.seal', () =>
-          sealFile(path, sealedPath, { recipients, disclosedDigest }, signal),
-        )
-      : exported.written;
+    const { written } = exported;
+    let file = { path, sha256: written.sha256, sizeBytes: written.sizeBytes };
+    if (recipients.length > 0) {
+      const disclosedDigest = sealing?.discloseHistoryDigest ? written.historyDigest : null;
+      const seal = () => sealFile(path, sealedPath, { recipients, disclosedDigest }, signal);
+      file = { path: sealedPath, ...(await inPhase('export.seal', seal)) };
+    }
     const { sha256, sizeBytes } = file;
-    await inPhase('export.store', () =>
-      store.archives.put(
-        archiveKeyOf(attempt.id, attempt.attempt),
-        { path: isSealed ? sealedPath : path, sha256 },
-        signal,
-      ),
-    );
-    return { ...exported, written: { ...exported.written, sha256, sizeBytes } };
+    const key = archiveKeyOf(attempt.id, attempt.attempt);
+    await inPhase('export.store', () => store.archives.put(key, file, signal));
+    return { ...exported, written: { ...written, sha256, sizeBytes } };
   } finally {
     await Promise.all([path, sealedPath].map((each) => rm(each, { force: true })));
   }
@@ -265,22 +265,6 @@ function refuseUnrestorable(error: unknown): never {
 
 /** Puts an export on record: the digests it found, the event, and the operation's success, all or none. */
 async function recordExport(
-  services: ArchiveServices,
-  request: CallerRequest,
-  attempt: Attempt,
-  exported: ExportedState,
-  retention: Retention,
-): Promise<void> {
-  await inPhase('export.record', () => writeRecord(services, request, attempt, exported, retention));
-  const { versions, written } = exported;
-  noteMoved('export', {
-    versions: versions.length,
-    rawBytes: written.rawBytes,
-    archiveBytes: written.sizeBytes,
-  });
-}
-
-async function writeRecord(
   { retentionSeconds }: ArchiveServices,
   request: CallerRequest,
   attempt: Attempt,
@@ -288,56 +272,52 @@ async function writeRecord(
   retention: Retention,
 ): Promise<void> {
   const { database, namespace, principal } = request.caller;
-  await stateUnlocked(database.for('record'), state.id);
-  await inTransaction(database, 'record', async ({ db }) => {
-    await recordDigests(db, digestRows(versions, written));
-    await insertStateEvent(db, {
-      tenantId: namespace.tenantId,
-      kind: 'state_export',
-      stateId: state.id,
-      versionId: state.currentVersionId,
-      actor: principal.actor,
-      payload: {
-        outcome: 'succeeded',
-        archive_format: ARCHIVE_FORMAT,
-        archive_digest: written.sha256,
-        archive_id: attempt.id,
-        history_digest: written.historyDigest,
-        versions: versions.length,
-        tags: tags.length,
-        current_serial: String(state.currentSerial),
-        label: state.label,
-        ...(retention.retainUntil !== null && { retain_until: retention.retainUntil }),
-        ...(retention.legalHold && { legal_hold: 'true' }),
-        ...(recipients.length > 0 && { recipients: recipients.join(' ') }),
-        ...auditDetails(request),
-      },
-    });
-    await markSucceeded(db, attempt, {
-      stateId: state.id,
-      archive: {
-        sha256: written.sha256,
-        sizeBytes: written.sizeBytes,
-        historyDigest: written.historyDigest,
-        fileName: `${fileNameOf(state)}${recipients.length > 0 ? SEALED_FILE_EXTENSION : ''}`,
-        objectKey: archiveKeyOf(attempt.id, attempt.attempt),
-      },
-      report: null,
-      versions: versions.length,
-      rawBytes: written.rawBytes,
-      kept: { retentionSeconds, ...retention },
-      replacedOperationId: null,
+  const { sha256, sizeBytes, historyDigest, rawBytes } = written;
+  const success: Success = {
+    stateId: state.id,
+    archive: {
+      sha256,
+      sizeBytes,
+      historyDigest,
+      fileName: `${fileNameOf(state)}${recipients.length > 0 ? SEALED_FILE_EXTENSION : ''}`,
+      objectKey: archiveKeyOf(attempt.id, attempt.attempt),
+    },
+    report: null,
+    versions: versions.length,
+    rawBytes,
+    kept: { retentionSeconds, ...retention },
+    replacedOperationId: null,
+  };
+  await inPhase('export.record', async () => {
+    await stateUnlocked(database.for('record'), state.id);
+    await inTransaction(database, 'record', async ({ db }) => {
+      await recordDigests(db, digestRows(versions, written));
+      await insertStateEvent(db, {
+        tenantId: namespace.tenantId,
+        kind: 'state_export',
+        stateId: state.id,
+        versionId: state.currentVersionId,
+        actor: principal.actor,
+        payload: {
+          outcome: 'succeeded',
+          archive_format: ARCHIVE_FORMAT,
+          archive_digest: sha256,
+          archive_id: attempt.id,
+          history_digest: historyDigest,
+          versions: versions.length,
+          tags: tags.length,
+          current_serial: String(state.currentSerial),
+          label: state.label,
+          ...(retention.retainUntil !== null && { retain_until: retention.retainUntil }),
+          ...(retention.legalHold && { legal_hold: 'true' }),
+          ...(recipients.length > 0 && { recipients: recipients.join(' ') }),
+          ...auditDetails(request),
+        },
+      });
+      await markSucceeded(db, attempt, success);
     });
   });
-}
-
-function exportRecordOf({ caller }: CallerRequest, state: StateRecord) {
-  return {
-    exportedAt: utcTimeOf(new Date()),
-    exportedBy: caller.principal.actor,
-    source: { workspace: state.workspace, environment: state.environment, stateName: state.name },
-    tool: TOOL,
-  };
+  noteMoved('export', success);
 }
 
 function digestRows(versions: readonly ArchivedVersion[], { versionDigests }: WrittenArchive) {

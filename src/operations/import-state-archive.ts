@@ -232,16 +232,7 @@ async function runImport(
   const { database } = caller;
   const noteProgress = ({ versions, bytes }: HistoryProgress) =>
     report({ versionsDone: BigInt(versions), bytesDone: bytes });
-  const asked = {
-    archivePath,
-    limits,
-    trust,
-    destination,
-    onConflict,
-    allowSharedLineage,
-    dryRun,
-    signal,
-  };
+  const asked = { archivePath, limits, trust, destination, onConflict, allowSharedLineage, dryRun, signal };
   const plan = await inPhase('import.plan', () =>
     planRestore(database, inspector, asked, dryRun ? noteProgress : () => {}),
   );
@@ -262,14 +253,9 @@ async function runImport(
     kept: null,
     replacedOperationId: null,
   };
-  const moved = {
-    versions: archive.counts.versions,
-    rawBytes: archive.rawBytes,
-    archiveBytes: archive.sizeBytes,
-  };
   if (dryRun) {
     await markSucceeded(database.for('record'), attempt, success);
-    return noteMoved('dry_run', moved);
+    return noteMoved('dry_run', success);
   }
   let replacedOperationId: string | null = null;
   await applyRestore(database, plan, {
@@ -285,5 +271,5 @@ async function runImport(
     beforeCommit: ({ db }) =>
       markSucceeded(db, attempt, { ...success, stateId: plan.placement.stateId, replacedOperationId }),
   });
-  noteMoved('import', moved);
+  noteMoved('import', success);
 }
