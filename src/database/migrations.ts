@@ -142,6 +142,8 @@ export const migrations: Readonly<Record<string, Migration>> = {
       begun_at timestamptz not null,
       position text not null default ''
     )`),
+  /** The trace of the request that asked for an operation, as a `traceparent`. */
+  '0008-traces': script('alter table state_archive.operation add column traceparent text'),
 };
 
 function script(statements: string): Migration {

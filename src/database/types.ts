@@ -162,6 +162,7 @@ export interface Database {
     request: Nullable<JsonTextColumn>;
     retain_until: Nullable<TimestampColumn>;
     part_of: Nullable<string>;
+    traceparent: Nullable<string>;
   };
   /** The version that a caller's idempotency key stands for. */
   'state_archive.snapshot_import': {

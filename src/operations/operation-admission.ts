@@ -24,6 +24,8 @@ export interface NewOperation {
   readonly idempotency: Idempotency | null;
   /** What any worker is to do; null for a part of another operation, which whoever does that one does. */
   readonly order: OperationRequest['order'] | null;
+  /** The trace of the request that asks for it; absent when none is kept. */
+  readonly traceparent?: string | undefined;
   /** The import that it is a part of; absent for all that are none. */
   readonly partOf?: string;
   /** What else is recorded in the transaction that records the operation; what it throws leaves neither. */
@@ -56,6 +58,7 @@ export async function insertOperation(
       archive_sha256: operation.archiveSha256 === null ? null : Buffer.from(operation.archiveSha256, 'hex'),
       idempotency_key: operation.idempotency?.key ?? null,
       request_fingerprint: operation.idempotency?.fingerprint ?? null,
+      traceparent: operation.traceparent ?? null,
       part_of: operation.partOf ?? null,
       request: operation.order === null ? null : writeRequest(caller, operation.order),
     })

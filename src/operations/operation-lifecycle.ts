@@ -67,6 +67,8 @@ export interface ClaimedOperation extends Attempt {
   readonly stateId: string | null;
   readonly requestId: string;
   readonly supportReason: string | null;
+  /** The trace of the request that asked for it; null when none is kept. */
+  readonly traceparent: string | null;
   /** For how long it has been on record, in seconds. */
   readonly ageSeconds: number;
   readonly request: OperationRequest;
@@ -127,7 +129,7 @@ export async function claimOperation(
             where other.tenant_id = operation.tenant_id and other.workspace_id = operation.workspace_id
               and other.environment_id = operation.environment_id and other.status = 'RUNNING'))
       returning id, attempt, kind, state_name as "stateName", state_id as "stateId", request_id as "requestId",
-        support_reason as "supportReason", extract(epoch from ${now} - created_at)::float8 as "ageSeconds"
+        support_reason as "supportReason", traceparent, extract(epoch from ${now} - created_at)::float8 as "ageSeconds"
     `.execute(db);
     const [claimed] = rows;
     if (claimed !== undefined) return { kind: 'claimed', operation: { ...claimed, request } };

@@ -9,8 +9,6 @@ import type { NamespaceSelector } from '../history/namespace.ts';
 export interface QueuedOperation {
   readonly id: string;
   readonly environment: NamespaceSelector;
-  /** The trace of the request that asked for it; undefined when none is kept, or nobody remembers. */
-  readonly traceparent?: string | undefined;
 }
 
 /** A queued operation that this process was given, for as long as it says so by {@link OperationQueue.hold}. */
@@ -24,7 +22,6 @@ const CHANNEL = 'state_archive_operations';
 
 const jobData = z.object({
   environment: z.object({ workspace: z.string(), environment: z.string() }).nullable(),
-  traceparent: z.string().optional(),
 });
 
 /**

@@ -227,7 +227,7 @@ export class OperationWorker {
       const waitedSeconds = operation.attempt === 1 ? operation.ageSeconds : null;
       const end = await observeOperation(
         { ...operation, kind: kindOf(operation.request), waitedSeconds },
-        job.traceparent,
+        operation.traceparent ?? undefined,
         async () => (await this.#attempt(database, operation, work, this.#shutdown.signal, giveBack)).end,
       );
       const isOver = end === 'succeeded' || end === 'failed' || end === 'cancelled';

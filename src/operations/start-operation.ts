@@ -22,7 +22,7 @@ export interface OperationOptions {
 }
 
 /** What an operation is to do, and to which state. */
-export type OperationPlan = Omit<NewOperation, 'id' | 'kind' | 'requestId' | 'idempotency'>;
+export type OperationPlan = Omit<NewOperation, 'id' | 'kind' | 'requestId' | 'idempotency' | 'traceparent'>;
 
 /**
  * Records an operation, queues it, and waits for its end as long as the caller asked; or finds the one that the same request
@@ -53,7 +53,8 @@ export async function startOperation(
   const findEarlier = async () => idempotency && findByIdempotencyKey(caller, kind, idempotency);
   let id = await findEarlier();
   if (id === null) {
-    const operation = { ...(await plan()), id: randomUUID(), kind, requestId, idempotency };
+    const traceparent = currentTraceparent();
+    const operation = { ...(await plan()), id: randomUUID(), kind, requestId, idempotency, traceparent };
     id = (await record(services, caller, operation)) ? operation.id : await findEarlier();
   }
   if (id === null) {
@@ -82,7 +83,7 @@ async function record(services: ArchiveServices, caller: Caller, operation: NewO
 /** Queues an operation that is on record. What is not queued now will be by the sweep, and is not the caller's to mend. */
 async function queue({ queue, worker, logger }: ArchiveServices, caller: Caller, id: string): Promise<void> {
   try {
-    await queue.send([{ id, environment: selectorOf(caller), traceparent: currentTraceparent() }]);
+    await queue.send([{ id, environment: selectorOf(caller) }]);
     // Before anybody is told: whoever claims an operation passes over a record that is locked at this moment.
     await markQueued(caller.database.for('record'), [id]).finally(() => worker.nudge());
     await queue.announce();

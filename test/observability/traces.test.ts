@@ -2,7 +2,10 @@ import { afterEach, expect, test } from '@jest/globals';
 import pino from 'pino';
 import { observeOperation, observeRequest } from '../../src/base/telemetry.ts';
 import { startTraces } from '../../src/observability/traces.ts';
+import { sweepOperations } from '../../src/operations/operation-sweep.ts';
 import { GATEWAY_SECRET, startTestServer } from '../http/support/test-server.ts';
+import { createCaller, ended, openBackend, runExport } from '../operations/support/backend.ts';
+import { postFirstDocument } from '../operations/support/histories.ts';
 import { type CollectedSpan, type SpanCollector, startSpanCollector } from '../support/span-collector.ts';
 
 const ENDPOINT = 'OTEL_EXPORTER_OTLP_ENDPOINT';
@@ -86,6 +89,38 @@ test('a traceparent that is none begins a trace of its own', async () => {
     }
   });
   expect(spans.map(({ parentSpanId, links }) => [parentSpanId, links])).toEqual(Array(4).fill(['', []]));
+});
+
+test('an operation that the queue has lost and the sweep queues again goes on with the trace of its request', async () => {
+  const backend = await openBackend();
+  try {
+    const caller = await createCaller(backend);
+    await postFirstDocument(backend.database, caller, 'app');
+    const spans = await spansOf(async () => {
+      const release = backend.holdQueue();
+      const request = {
+        method: 'POST',
+        route: '/graphql',
+        requestId: 'one',
+        isTrusted: true,
+        isTraced: true,
+      };
+      const observed = observeRequest({ ...request, traceparent: TOLD.traceparent });
+      const { id } = await observed.run(() => runExport(backend, caller, 'app', { waitSeconds: 0 }));
+      await backend.query('delete from state_archive_queue.job where id = $1', [id]);
+      await backend.query(
+        "update state_archive.operation set heartbeat_at = now() - interval '1 hour' where id = $1",
+        [id],
+      );
+      await sweepOperations(backend.database, backend.services.queue);
+      release();
+      await ended(backend.services, caller, id);
+      observed.end({ status: 200, operationName: undefined });
+    });
+    expect(spans.find(({ name }) => name === 'export')?.traceId).toBe(TRACE);
+  } finally {
+    await backend.close();
+  }
 });
 
 test('a failure tells its kind, and not what it says', async () => {
