@@ -7,53 +7,12 @@ import { microsecondTime } from '../database/connection.ts';
 import type { Database } from '../database/types.ts';
 import { labelOf, labelSql, type StateNamespace } from '../history/namespace.ts';
 import { type Caller, may, mayAddressSql } from '../history/states.ts';
-import { type RestoreReport, readReport } from '../restore/report.ts';
+import { readReport } from '../restore/report.ts';
 import { now, type Retention } from './operation-lifecycle.ts';
 import type { UserError, UserErrorCode } from './user-error.ts';
 
 export type OperationKind = Database['state_archive.operation']['kind'];
 export type OperationStatus = Database['state_archive.operation']['status'];
-
-/** One row of `state_archive.operation`. */
-export interface OperationRecord {
-  readonly id: string;
-  readonly kind: OperationKind;
-  readonly status: OperationStatus;
-  /** The exported state, or the restored one; null while there is none. */
-  readonly stateId: string | null;
-  /** The label exported or restored under, as whoever reads the record knows the state. */
-  readonly label: string;
-  readonly actor: string;
-  readonly subject: string;
-  readonly progress: {
-    readonly versionsDone: bigint;
-    readonly versionsTotal: bigint | null;
-    readonly bytesDone: bigint;
-    readonly bytesTotal: bigint | null;
-  };
-  readonly createdAt: string;
-  readonly startedAt: string | null;
-  readonly finishedAt: string | null;
-  /** Null also while a legal hold keeps the archive. */
-  readonly expiresAt: string | null;
-  readonly retention: Retention;
-  readonly archive: ArchiveRecord | null;
-  /** Null also where a later release recorded what this one cannot tell. */
-  readonly report: RestoreReport | null;
-  /** The export that was taken of the history an import replaced. */
-  readonly replacedOperationId: string | null;
-  readonly error: UserError | null;
-}
-
-/** The archive an export made, or an import was given. */
-export interface ArchiveRecord {
-  readonly sha256: string;
-  readonly sizeBytes: bigint;
-  readonly historyDigest: string;
-  readonly fileName: string;
-  /** Its key in the archive store; null for an import's. */
-  readonly objectKey: string | null;
-}
 
 /** The operations among `ids` that the caller may see, by id: those of the caller's environment and state patterns. */
 export async function findOperations(
@@ -187,19 +146,15 @@ export async function findFinishedExport(
   return row === undefined ? null : toRecord(row, namespace);
 }
 
-/** Which version of an archive became which version of the restored state. */
-export interface VersionMapping {
-  readonly serial: bigint;
-  readonly sourceVersionId: string;
-  readonly versionId: string;
-}
-
-/** The version mapping of an import by ascending serial, above the serial `after` (null: from the first). */
+/**
+ * The version mapping of an import, which version of the archive became which version of the restored state: by ascending
+ * serial, above the serial `after` (null: from the first).
+ */
 export async function listVersionMapping(
   db: Kysely<Database>,
   operationId: string,
   page: { readonly after: bigint | null; readonly limit: number },
-): Promise<VersionMapping[]> {
+) {
   const rows = await db
     .selectFrom('state_archive.version_mapping')
     .where('operation_id', '=', operationId)
@@ -210,6 +165,9 @@ export async function listVersionMapping(
     .execute();
   return rows.map((row) => ({ ...row, serial: BigInt(row.serial) }));
 }
+
+/** A version of an archive, and the one it became. */
+export type VersionMapping = Awaited<ReturnType<typeof listVersionMapping>>[number];
 
 /** What a stored name begins with, `{workspace}/{environment}/`, as an index has it. */
 const firstTwoParts = sql`(split_part(operation.state_name, '/', 1) || '/' || split_part(operation.state_name, '/', 2) || '/')`;
@@ -290,35 +248,52 @@ async function readVisible(
   return records.filter((record) => mayAddressState(principal, record.label));
 }
 
-function toRecord(row: OperationRow, namespace: StateNamespace): OperationRecord {
-  const { id, kind, status, stateId, actor, subject, createdAt, startedAt, finishedAt } = row;
+/** One row of `state_archive.operation`. */
+export type OperationRecord = Readonly<ReturnType<typeof toRecord>>;
+
+function toRecord(row: OperationRow, namespace: StateNamespace) {
+  const { id, kind, status, actor, subject, createdAt, startedAt, finishedAt } = row;
   return {
-    ...{ id, kind, status, stateId, actor, subject, createdAt, startedAt, finishedAt },
+    ...{ id, kind, status, actor, subject, createdAt, startedAt, finishedAt },
+    /** The exported state, or the restored one; null while there is none. */
+    stateId: row.stateId,
+    /** The label exported or restored under, as whoever reads the record knows the state. */
     label: labelOf(namespace, row.stateName),
     progress: {
       versionsDone: BigInt(row.versionsDone),
-      versionsTotal: row.versionsTotal === null ? null : BigInt(row.versionsTotal),
+      versionsTotal: bigintOf(row.versionsTotal),
       bytesDone: BigInt(row.bytesDone),
-      bytesTotal: row.bytesTotal === null ? null : BigInt(row.bytesTotal),
+      bytesTotal: bigintOf(row.bytesTotal),
     },
+    /** Null also while a legal hold keeps the archive. */
     expiresAt: row.legalHold ? null : row.expiresAt,
-    retention: { retainUntil: row.retainUntil, legalHold: row.legalHold },
+    retention: { retainUntil: row.retainUntil, legalHold: row.legalHold } satisfies Retention,
     archive: archiveOf(row),
+    /** Null also where a later release recorded what this one cannot tell. */
     report: row.report === null ? null : readReport(row.report),
+    /** The export that was taken of the history an import replaced. */
     replacedOperationId: row.replacedOperationId,
     error: errorOf(row),
   };
 }
 
-function archiveOf({
-  sha256,
-  sizeBytes,
-  historyDigest,
-  fileName,
-  objectKey,
-}: OperationRow): ArchiveRecord | null {
+function bigintOf(text: string | null): bigint | null {
+  return text === null ? null : BigInt(text);
+}
+
+/** The archive an export made, or an import was given. */
+export type ArchiveRecord = Readonly<NonNullable<ReturnType<typeof archiveOf>>>;
+
+function archiveOf({ sha256, sizeBytes, historyDigest, fileName, objectKey }: OperationRow) {
   if (sha256 === null || sizeBytes === null || historyDigest === null || fileName === null) return null;
-  return { sha256, sizeBytes: BigInt(sizeBytes), historyDigest, fileName, objectKey };
+  return {
+    sha256,
+    sizeBytes: BigInt(sizeBytes),
+    historyDigest,
+    fileName,
+    /** Its key in the archive store; null for an import's. */
+    objectKey,
+  };
 }
 
 function errorOf({ errorCode, errorMessage, errorPath }: OperationRow): UserError | null {
