@@ -62,21 +62,17 @@ export function tellAll<Result extends { readonly outcome: string }>(
   { key, head }: { readonly key: 'file' | 'name'; readonly head: string },
   columns: Readonly<Record<string, (result: Result) => Cell>>,
 ): Exit {
+  const shown = Object.entries(columns).map(([column, cellOf]) => {
+    const cell = ({ result, error }: Ended<Result>) =>
+      error === null ? cellOf(result) : column === 'OUTCOME' ? `FAILED: ${error.code}` : null;
+    return [column, cell];
+  });
   terminal.result(
     ended.map(({ name, result, error }) => ({
       [key]: name,
       ...(result ?? { outcome: 'FAILED', error: { code: error?.code, message: error?.message } }),
     })),
-    () =>
-      table(
-        [head, ...Object.keys(columns)],
-        ended.map(({ name, result, error }) => [
-          name,
-          ...Object.entries(columns).map(([column, cellOf]) =>
-            error === null ? cellOf(result) : column === 'OUTCOME' ? `FAILED: ${error.code}` : null,
-          ),
-        ]),
-      ),
+    () => table(ended, { [head]: 'name', ...Object.fromEntries(shown) }),
   );
   const exits = new Set<Exit>();
   for (const { name, error } of ended) {

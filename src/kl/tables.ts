@@ -4,38 +4,29 @@ import { visible } from './texts.ts';
 /** A cell: a text, which is made visible, or nothing. */
 export type Cell = string | number | bigint | boolean | null | undefined;
 
-const NO_BORDERS = Object.fromEntries(
-  [
-    'top',
-    'top-mid',
-    'top-left',
-    'top-right',
-    'bottom',
-    'bottom-mid',
-    'bottom-left',
-    'bottom-right',
-    'left',
-    'left-mid',
-    'mid',
-    'mid-mid',
-    'right',
-    'right-mid',
-  ].map((place) => [place, '']),
-);
+/** What a column shows of an item: one of its fields, or what is made of it. */
+type Column<Item> =
+  | { [Field in keyof Item]: Item[Field] extends Cell ? Field : never }[keyof Item]
+  | ((item: Item) => Cell);
 
-/** Rows under their heads, parted by two spaces. */
-export function table(head: readonly string[], rows: readonly (readonly Cell[])[]): string {
-  return laidOut([head, ...rows]);
+/** A line for each item below the heads of the columns, which are parted by two spaces. */
+export function table<Item>(items: readonly Item[], columns: Readonly<Record<string, Column<Item>>>): string {
+  const row = (item: Item) =>
+    Object.values(columns).map((column) =>
+      typeof column === 'function' ? column(item) : (item[column] as Cell),
+    );
+  return laidOut([Object.keys(columns), ...items.map(row)]);
 }
 
 /** Names and what they stand for, a line each; what is undefined is left out. */
-export function pairs(entries: readonly (readonly [name: string, value: Cell])[]): string {
-  return laidOut(entries.filter(([, value]) => value !== undefined));
+export function pairs(entries: Readonly<Record<string, Cell>>): string {
+  return laidOut(Object.entries(entries).filter(([, value]) => value !== undefined));
 }
 
 function laidOut(rows: readonly (readonly Cell[])[]): string {
+  const noBorders = Object.keys(new Table().options.chars).map((place) => [place, '']);
   const layout = new Table({
-    chars: { ...NO_BORDERS, middle: '  ' },
+    chars: { ...Object.fromEntries(noBorders), middle: '  ' },
     style: { 'padding-left': 0, 'padding-right': 0, head: [], border: [] },
   });
   layout.push(...rows.map((row) => row.map(cellText)));

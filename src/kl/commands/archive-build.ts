@@ -71,18 +71,15 @@ export async function run(context: Context, options: Options, paths: readonly st
       leftOut: others,
     },
     () =>
-      pairs([
-        ['File', out],
-        ['State', state.label],
-        ['Lineage', state.lineage],
-        ['Versions', `${versions.length}, serial ${versions[0]?.serial} to ${versions.at(-1)?.serial}`],
-        ['Tags', tags.length],
-        [
-          'Size',
-          `${bytesText(sizeBytes)} for ${bytesText(rawBytes)} of ${counted(versions.length, 'state')}`,
-        ],
-        ['History digest', historyDigest],
-      ]),
+      pairs({
+        File: out,
+        State: state.label,
+        Lineage: state.lineage,
+        Versions: `${versions.length}, serial ${versions[0]?.serial} to ${versions.at(-1)?.serial}`,
+        Tags: tags.length,
+        Size: `${bytesText(sizeBytes)} for ${bytesText(rawBytes)} of ${counted(versions.length, 'state')}`,
+        'History digest': historyDigest,
+      }),
   );
   terminal.say(`\nNext: kl import archive ${shellWord(out)} --dry-run`);
   return EXIT.done;

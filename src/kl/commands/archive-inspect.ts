@@ -40,7 +40,7 @@ export async function run(context: Context, options: Options, path: string): Pro
       ...(options.events && { events: read.events.map(({ payload, ...event }) => event) }),
       ...(options.resources && { resources: read.resources }),
     },
-    () => texts(read, options, size).join('\n\n'),
+    () => textOf(read, options, size),
   );
   terminal.say(`\nNothing was verified. To do so: kl archive verify ${shellWord(path)}`);
   return EXIT.done;
@@ -100,85 +100,52 @@ function distinct(values: readonly (string | null)[]): string[] {
   return [...new Set(values)].filter((value) => value !== null).sort();
 }
 
-function texts(read: Inspected, options: Options, size: number): string[] {
+function textOf(read: Inspected, options: Options, size: number): string {
   const { manifest, tags, events, resources } = read;
   const value = manifestValue(manifest);
   const { currentSerial } = value;
-  const tagsOf = (serial: bigint) =>
-    tags
-      .filter((tag) => tag.serial === serial)
-      .map(({ tag }) => tag)
-      .join(', ');
-  const parts = [
-    pairs([
-      ['State', value.name],
-      ['Redacted', value.redacted ? 'yes: values were taken out, and no import takes it' : undefined],
-      ['Lineage', value.lineage],
-      ['Lifecycle', value.lifecycleStatus],
-      ['Workspace', value.workspace],
-      ['Environment', value.environment],
-      ['Versions', `${value.versionCount}, serial ${value.firstSerial} to ${value.lastSerial}`],
-      ['Current', `serial ${currentSerial}`],
-      ['Written', `${value.firstCreatedAt} to ${value.lastCreatedAt}`],
-      ['Terraform', value.terraformVersions.join(', ') || null],
-      ['Sources', value.sources.join(', ')],
-      ['Tags', value.tagCount],
-      ['Audit events', value.eventCount],
-      ['Resource spans', value.resourceSpanCount],
-      ['File', bytesText(size)],
-    ]),
+  const marksOf = (serial: bigint) => [
+    ...(serial === currentSerial ? ['current'] : []),
+    ...tags.filter((tag) => tag.serial === serial).map(({ tag }) => tag),
   ];
-  if (options.versions) {
-    parts.push(
-      table(
-        ['SERIAL', 'WRITTEN', 'BY', 'TERRAFORM', 'SOURCE', ''],
-        manifest.versions.map(({ serial, createdAt, createdBy, terraformVersion, source }) => [
-          serial,
-          createdAt,
-          createdBy,
-          terraformVersion,
-          source,
-          [serial === currentSerial ? 'current' : '', tagsOf(serial)]
-            .filter((each) => each !== '')
-            .join(', '),
-        ]),
-      ),
-    );
-  }
-  if (options.tags) {
-    parts.push(
-      table(
-        ['TAG', 'SERIAL', 'BY', 'SET', 'DESCRIPTION'],
-        tags.map(({ tag, serial, actor, updatedAt, description }) => [
-          tag,
-          serial,
-          actor,
-          updatedAt,
-          description,
-        ]),
-      ),
-    );
-  }
-  if (options.events) {
-    parts.push(
-      table(
-        ['WHEN', 'KIND', 'SERIAL', 'BY'],
-        events.map(({ createdAt, kind, serial, actor }) => [createdAt, kind, serial, actor]),
-      ),
-    );
-  }
-  if (options.resources) {
-    parts.push(
-      table(
-        ['ADDRESS', 'FROM', 'TO', 'SINCE'],
-        resources.map(({ address, createSerial, deleteSerial, createdAt }) => [
-          address,
-          createSerial,
-          deleteSerial,
-          createdAt,
-        ]),
-      ),
-    );
-  }
-  return parts;
+  const parts = [
+    pairs({
+      State: value.name,
+      Redacted: value.redacted ? 'yes: values were taken out, and no import takes it' : undefined,
+      Lineage: value.lineage,
+      Lifecycle: value.lifecycleStatus,
+      Workspace: value.workspace,
+      Environment: value.environment,
+      Versions: `${value.versionCount}, serial ${value.firstSerial} to ${value.lastSerial}`,
+      Current: `serial ${currentSerial}`,
+      Written: `${value.firstCreatedAt} to ${value.lastCreatedAt}`,
+      Terraform: value.terraformVersions.join(', ') || null,
+      Sources: value.sources.join(', '),
+      Tags: value.tagCount,
+      'Audit events': value.eventCount,
+      'Resource spans': value.resourceSpanCount,
+      File: bytesText(size),
+    }),
+    options.versions &&
+      table(manifest.versions, {
+        SERIAL: 'serial',
+        WRITTEN: 'createdAt',
+        BY: 'createdBy',
+        TERRAFORM: 'terraformVersion',
+        SOURCE: 'source',
+        '': ({ serial }) => marksOf(serial).join(', '),
+      }),
+    options.tags &&
+      table(tags, {
+        TAG: 'tag',
+        SERIAL: 'serial',
+        BY: 'actor',
+        SET: 'updatedAt',
+        DESCRIPTION: 'description',
+      }),
+    options.events && table(events, { WHEN: 'createdAt', KIND: 'kind', SERIAL: 'serial', BY: 'actor' }),
+    options.resources &&
+      table(resources, { ADDRESS: 'address', FROM: 'createSerial', TO: 'deleteSerial', SINCE: 'createdAt' }),
+  ];
+  return parts.filter((part) => typeof part === 'string').join('\n\n');
 }

@@ -43,14 +43,14 @@ export async function run(context: Context, options: Options, path: string): Pro
       sizeBytes: written.sizeBytes,
     },
     () =>
-      pairs([
-        ['File', out],
-        ['State', state.label],
-        ['Versions', written.counts.versions],
-        ['Taken out', `${values} values, over all versions`],
-        ['Size', bytesText(written.sizeBytes)],
-        ['History digest', `${written.historyDigest}, of what is left`],
-      ]),
+      pairs({
+        File: out,
+        State: state.label,
+        Versions: written.counts.versions,
+        'Taken out': `${values} values, over all versions`,
+        Size: bytesText(written.sizeBytes),
+        'History digest': `${written.historyDigest}, of what is left`,
+      }),
   );
   terminal.say(
     '\nNo import takes it. What nobody marked and no name gives away is still there: names, addresses, tags, events and the other attributes. Look through it before you hand it over.',

@@ -101,25 +101,25 @@ type Result = { readonly file: string } & (
 
 function textOf(result: Result): string {
   if ('error' in result)
-    return pairs([
-      ['File', result.file],
-      ['Error', result.error.message],
-    ]);
+    return pairs({
+      File: result.file,
+      Error: result.error.message,
+    });
   const { file, complete, valid, findings, against } = result;
   const lines = [
-    pairs([
-      ['File', file],
-      ['Complete', complete ? 'yes: every byte of every member is what was written' : 'NO'],
-      ['Valid', validText(complete, valid)],
-      ['Signed', complete ? signedText(result.signature) : undefined],
-      ['Redacted', result.redacted ? 'yes: values were taken out, and no import takes it' : undefined],
-      ['State', result.name],
-      ['Versions', result.versionCount],
-      ['Raw states', result.rawBytes === undefined ? undefined : bytesText(result.rawBytes)],
-      ['History digest', result.historyDigest],
-      ['File SHA-256', result.sha256],
-      ['Against', against && `${against.name}: ${against.same ? 'the same history' : 'ANOTHER HISTORY'}`],
-    ]),
+    pairs({
+      File: file,
+      Complete: complete ? 'yes: every byte of every member is what was written' : 'NO',
+      Valid: validText(complete, valid),
+      Signed: complete ? signedText(result.signature) : undefined,
+      Redacted: result.redacted ? 'yes: values were taken out, and no import takes it' : undefined,
+      State: result.name,
+      Versions: result.versionCount,
+      'Raw states': result.rawBytes === undefined ? undefined : bytesText(result.rawBytes),
+      'History digest': result.historyDigest,
+      'File SHA-256': result.sha256,
+      Against: against && `${against.name}: ${against.same ? 'the same history' : 'ANOTHER HISTORY'}`,
+    }),
   ];
   for (const { severity, code, serial, versionsBefore, message, advice } of findings) {
     const where = serial === null ? '' : ` at serial ${serial}`;

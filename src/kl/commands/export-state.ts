@@ -86,22 +86,16 @@ function fileValue(name: string, { archive, historyDigest, sha256, sizeBytes }: 
 }
 
 function fileText(name: string, { path, archive, historyDigest, sizeBytes }: ExportedFile): string {
-  return pairs([
-    ['File', path],
-    ['State', archive?.manifest.state.label ?? name],
-    [
-      'Versions',
-      archive
-        ? `${archive.counts.versions}, current serial ${archive.manifest.state.currentSerial}`
-        : undefined,
-    ],
-    ['Size', bytesText(sizeBytes)],
-    ['History digest', historyDigest],
-    [
-      'Verified',
-      archive
-        ? 'yes, from the first byte to the last'
-        : 'as the file that the service made; it is encrypted, and no key was given to look into it',
-    ],
-  ]);
+  return pairs({
+    File: path,
+    State: archive?.manifest.state.label ?? name,
+    Versions: archive
+      ? `${archive.counts.versions}, current serial ${archive.manifest.state.currentSerial}`
+      : undefined,
+    Size: bytesText(sizeBytes),
+    'History digest': historyDigest,
+    Verified: archive
+      ? 'yes, from the first byte to the last'
+      : 'as the file that the service made; it is encrypted, and no key was given to look into it',
+  });
 }

@@ -136,16 +136,13 @@ function resultOf({ id, stateArchive, report }: ImportAnswer, archive: VerifiedA
 
 function planText(path: string, report: ReportAnswer): string {
   return [
-    pairs([
-      ['From', `${path}, taken of ${report.sourceName}`],
-      ['To', report.name],
-      ['As', OUTCOMES[report.outcome]],
-      [
-        'Replaces',
-        report.replacedVersionCount > 0 ? counted(report.replacedVersionCount, 'version') : undefined,
-      ],
+    pairs({
+      From: `${path}, taken of ${report.sourceName}`,
+      To: report.name,
+      As: OUTCOMES[report.outcome],
+      Replaces: report.replacedVersionCount > 0 ? counted(report.replacedVersionCount, 'version') : undefined,
       ...contentsOf(report),
-    ]),
+    }),
     ...warningLines(report),
   ].join('\n');
 }
@@ -153,30 +150,27 @@ function planText(path: string, report: ReportAnswer): string {
 function doneText(report: ReportAnswer, archive: VerifiedArchive): string {
   const isEqual = report.historyDigest === archive.historyDigest;
   return [
-    pairs([
-      ['State', report.name],
-      ['As', OUTCOMES[report.outcome]],
+    pairs({
+      State: report.name,
+      As: OUTCOMES[report.outcome],
       ...contentsOf(report),
-      ['History digest', report.historyDigest],
-      [
-        'Digest equal',
-        isEqual
-          ? "yes: the rows hold the archive's history"
-          : `no: ${counted(report.normalisedVersionCount, 'raw state')} are kept in the spelling of PostgreSQL's jsonb, with the same contents`,
-      ],
-    ]),
+      'History digest': report.historyDigest,
+      'Digest equal': isEqual
+        ? "yes: the rows hold the archive's history"
+        : `no: ${counted(report.normalisedVersionCount, 'raw state')} are kept in the spelling of PostgreSQL's jsonb, with the same contents`,
+    }),
     ...warningLines(report),
   ].join('\n');
 }
 
 function contentsOf(report: ReportAnswer) {
-  return [
-    ['Versions', `${report.versionCount}, ${bytesText(BigInt(report.rawBytes))} of raw states`],
-    ['Tags', report.tagCount],
-    ['Audit events', report.eventCount],
-    ['Resource spans', `${report.resourceSpanCount}${report.resourceSpansDerived ? ', derived' : ''}`],
-    ['Outputs', report.outputCount],
-  ] as const;
+  return {
+    Versions: `${report.versionCount}, ${bytesText(BigInt(report.rawBytes))} of raw states`,
+    Tags: report.tagCount,
+    'Audit events': report.eventCount,
+    'Resource spans': `${report.resourceSpanCount}${report.resourceSpansDerived ? ', derived' : ''}`,
+    Outputs: report.outputCount,
+  };
 }
 
 function warningLines({ warnings }: ReportAnswer): string[] {

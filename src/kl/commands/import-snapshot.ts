@@ -29,14 +29,14 @@ export async function run(context: Context, options: Options, path: string): Pro
   const bytes = await readAll(path);
   const document = readDocument(what, bytes);
   terminal.say(
-    pairs([
-      ['From', `${what}, ${bytesText(bytes.length)}`],
-      ['Serial', document.serial],
-      ['Lineage', document.lineage || null],
-      ['Terraform', document.terraformVersion],
-      ['Resources', document.instanceCount],
-      ['To', `the next version of ${name}`],
-    ]),
+    pairs({
+      From: `${what}, ${bytesText(bytes.length)}`,
+      Serial: document.serial,
+      Lineage: document.lineage || null,
+      Terraform: document.terraformVersion,
+      Resources: document.instanceCount,
+      To: `the next version of ${name}`,
+    }),
   );
   const service = await connect(context);
   if (!yes) await terminal.confirm('Import it? A snapshot carries no history.', signal);
@@ -44,12 +44,12 @@ export async function run(context: Context, options: Options, path: string): Pro
   const variables = { name, key: randomUUID() };
   const { version, stateArchive } = await service.ask(DOCUMENTS.importSnapshot, variables, { file });
   terminal.result({ name, version }, () =>
-    pairs([
-      ['State', name],
-      ['Serial', version?.serial],
-      ['Written', version?.createdAt],
-      ['Version', version?.id],
-    ]),
+    pairs({
+      State: name,
+      Serial: version?.serial,
+      Written: version?.createdAt,
+      Version: version?.id,
+    }),
   );
   if (stateArchive !== null) terminal.say(`\n${nextSteps(stateArchive)}`);
   return EXIT.done;

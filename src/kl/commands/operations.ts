@@ -3,7 +3,6 @@ import { DOCUMENTS } from '../documents.ts';
 import { EXIT, type Exit, failure } from '../endings.ts';
 import { connect } from '../service.ts';
 import { table } from '../tables.ts';
-import { visible } from '../texts.ts';
 
 interface Options extends CommonOptions {
   readonly limit: string;
@@ -27,18 +26,15 @@ export async function run(context: Context, options: Options, pattern: string | 
   context.terminal.result(nodes, () =>
     nodes.length === 0
       ? 'There is no operation that this credential may see.'
-      : table(
-          ['OPERATION', 'KIND', 'STATE', 'STATUS', 'ASKED FOR', 'BY', 'ERROR'],
-          nodes.map(({ id, kind, name, status, createdAt, actor, error }) => [
-            id,
-            kind,
-            visible(name),
-            status,
-            createdAt,
-            actor,
-            error?.code ?? '',
-          ]),
-        ),
+      : table(nodes, {
+          OPERATION: 'id',
+          KIND: 'kind',
+          STATE: 'name',
+          STATUS: 'status',
+          'ASKED FOR': 'createdAt',
+          BY: 'actor',
+          ERROR: ({ error }) => error?.code ?? '',
+        }),
   );
   return EXIT.done;
 }

@@ -54,17 +54,14 @@ async function allStates(service: Service): Promise<Shown> {
   const text =
     states.length === 0
       ? 'There is no state that this credential may see.'
-      : table(
-          ['STATE', 'VERSIONS', 'SERIAL', 'LOCKED BY', 'LAST EXPORT', 'SINCE THEN'],
-          states.map((state) => [
-            state.name,
-            state.status.versionCount,
-            state.manifest?.currentSerial,
-            state.status.lockedBy,
-            state.status.lastExport?.finishedAt,
-            sinceText(state),
-          ]),
-        );
+      : table(states, {
+          STATE: 'name',
+          VERSIONS: ({ status }) => status.versionCount,
+          SERIAL: ({ manifest }) => manifest?.currentSerial,
+          'LOCKED BY': ({ status }) => status.lockedBy,
+          'LAST EXPORT': ({ status }) => status.lastExport?.finishedAt,
+          'SINCE THEN': sinceText,
+        });
   return { value: states.map(stateValue), text, isOver: false, exit: EXIT.done };
 }
 
@@ -86,21 +83,21 @@ function stateValue(state: StateAnswer) {
 
 function stateText(state: StateAnswer): string {
   const { name, lineage, lifecycleStatus, status, manifest } = state;
-  return pairs([
-    ['State', name],
-    ['Lineage', lineage],
-    ['Lifecycle', lifecycleStatus],
-    ['Exportable', status.exportable ? 'yes' : 'no: it has no version yet'],
-    ['Locked by', status.lockedBy],
-    ['Versions', status.versionCount],
-    ['Current serial', manifest?.currentSerial],
-    ['Raw states', manifest && bytesText(BigInt(manifest.rawBytes))],
-    ['Tags', manifest?.tagCount],
-    ['History digest', manifest?.historyDigest],
-    ['Last export', operationLine(status.lastExport)],
-    ['Since then', sinceText(state)],
-    ['Last import', operationLine(status.lastImport)],
-  ]);
+  return pairs({
+    State: name,
+    Lineage: lineage,
+    Lifecycle: lifecycleStatus,
+    Exportable: status.exportable ? 'yes' : 'no: it has no version yet',
+    'Locked by': status.lockedBy,
+    Versions: status.versionCount,
+    'Current serial': manifest?.currentSerial,
+    'Raw states': manifest && bytesText(BigInt(manifest.rawBytes)),
+    Tags: manifest?.tagCount,
+    'History digest': manifest?.historyDigest,
+    'Last export': operationLine(status.lastExport),
+    'Since then': sinceText(state),
+    'Last import': operationLine(status.lastImport),
+  });
 }
 
 function operationLine(operation: OperationAnswer | null): string | null {
@@ -133,23 +130,20 @@ export function operationText({
   report,
 }: ImportAnswer): string {
   const { versionsDone, versionsTotal, bytesDone, bytesTotal } = progress;
-  const lines = pairs([
-    ['Operation', id],
-    ['Kind', kind],
-    ['State', name],
-    ['Status', status],
-    ['Versions', `${versionsDone}${versionsTotal === null ? '' : ` of ${versionsTotal}`}`],
-    [
-      'Raw states',
-      `${bytesText(BigInt(bytesDone))}${bytesTotal === null ? '' : ` of ${bytesText(BigInt(bytesTotal))}`}`,
-    ],
-    ['Asked for', `${createdAt} by ${actor}`],
-    ['Ended', finishedAt],
-    ['Kept until', kind === 'EXPORT' ? expiresAt : undefined],
-    ['History digest', archive?.historyDigest],
-    ['File', archive && `${archive.fileName}, ${bytesText(BigInt(archive.sizeBytes))}`],
-    ['Outcome', report?.outcome],
-    ['Error', error?.code],
-  ]);
+  const lines = pairs({
+    Operation: id,
+    Kind: kind,
+    State: name,
+    Status: status,
+    Versions: `${versionsDone}${versionsTotal === null ? '' : ` of ${versionsTotal}`}`,
+    'Raw states': `${bytesText(BigInt(bytesDone))}${bytesTotal === null ? '' : ` of ${bytesText(BigInt(bytesTotal))}`}`,
+    'Asked for': `${createdAt} by ${actor}`,
+    Ended: finishedAt,
+    'Kept until': kind === 'EXPORT' ? expiresAt : undefined,
+    'History digest': archive?.historyDigest,
+    File: archive && `${archive.fileName}, ${bytesText(BigInt(archive.sizeBytes))}`,
+    Outcome: report?.outcome,
+    Error: error?.code,
+  });
   return error === null ? lines : `${lines}\n\n${visible(error.message)}`;
 }

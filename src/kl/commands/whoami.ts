@@ -10,16 +10,16 @@ export async function run({ terminal, signal }: Context, _options: CommonOptions
   const { endpoint, token } = await findCredential();
   const caller = await callerOf(new Service(endpoint, token, signal));
   terminal.result({ endpoint, ...caller }, () =>
-    pairs([
-      ['Endpoint', endpoint],
-      ['Subject', caller.subject],
-      ['Name', caller.actor],
-      ['Scopes', caller.scopes.join(' ')],
-      ['Workspace', caller.workspaceId ?? 'none: say --workspace'],
-      ['Environment', caller.environmentId ?? 'none: say --environment'],
-      ['States', caller.statePatterns?.join(' ') ?? 'all'],
-      ['Expires', caller.expiresAt ?? 'when it is revoked'],
-    ]),
+    pairs({
+      Endpoint: endpoint,
+      Subject: caller.subject,
+      Name: caller.actor,
+      Scopes: caller.scopes.join(' '),
+      Workspace: caller.workspaceId ?? 'none: say --workspace',
+      Environment: caller.environmentId ?? 'none: say --environment',
+      States: caller.statePatterns?.join(' ') ?? 'all',
+      Expires: caller.expiresAt ?? 'when it is revoked',
+    }),
   );
   return EXIT.done;
 }
