@@ -33,8 +33,10 @@ const PREVIEW = asks<{ manifest: Manifest } | null>(`query ($name: String!) {
   }
 }`);
 
-const EXPORT = asks<{ operation: { archive: ExportedArchive } }>(`mutation ($name: String!) {
-  exportStateArchive(input: { name: $name, waitSeconds: 25 }) {
+const EXPORT = asks<{
+  operation: { archive: ExportedArchive };
+}>(`mutation ($input: ExportStateArchiveInput!) {
+  exportStateArchive(input: $input) {
     operation { archive { historyDigest sha256 sizeBytes fileName downloadUrl } }
     userErrors { code message }
   }
@@ -42,8 +44,8 @@ const EXPORT = asks<{ operation: { archive: ExportedArchive } }>(`mutation ($nam
 
 const IMPORT = asks<{
   operation: { report: Report };
-}>(`mutation ($file: Upload!, $expectedSha256: Sha256!) {
-  importStateArchive(input: { file: $file, expectedSha256: $expectedSha256, waitSeconds: 25 }) {
+}>(`mutation ($input: ImportStateArchiveInput!) {
+  importStateArchive(input: $input) {
     operation { report { versionCount tagCount eventCount resourceSpanCount outputCount } }
     userErrors { code message }
   }
@@ -167,7 +169,7 @@ async function previewOf({ client }: Backend): Promise<Manifest> {
 }
 
 async function exportFrom({ client }: Backend): Promise<ExportedArchive> {
-  return (await client.ask(EXPORT, { name: SAMPLE_LABEL })).operation.archive;
+  return (await client.change(EXPORT, { name: SAMPLE_LABEL, waitSeconds: 25 })).operation.archive;
 }
 
 /** Saves what a download link gives, for the owner alone. */
@@ -181,7 +183,11 @@ async function save(url: string, path: string): Promise<void> {
 
 async function importInto({ client }: Backend, path: string, archive: ExportedArchive): Promise<Report> {
   const file = new File([await openAsBlob(path)], basename(path));
-  const { operation } = await client.ask(IMPORT, { expectedSha256: archive.sha256 }, { file });
+  const { operation } = await client.change(
+    IMPORT,
+    { expectedSha256: archive.sha256, waitSeconds: 25 },
+    file,
+  );
   return operation.report;
 }
 

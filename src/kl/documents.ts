@@ -135,7 +135,8 @@ const OPERATION = `
   archive { sha256 sizeBytes historyDigest fileName }
   error { code message }
 `;
-const REPORT = `
+const IMPORT = `
+  ${OPERATION}
   stateArchive { name workspaceId environmentId }
   report {
     dryRun outcome name replacedVersionCount sourceName versionCount tagCount eventCount resourceSpanCount
@@ -149,83 +150,55 @@ const STATE = `
   status { exportable lockedBy versionCount lastExport { ${OPERATION} } lastImport { ${OPERATION} } }
 `;
 
+const ofState = (selection: string) =>
+  `query ($name: String!, $scope: StateScopeInput) { stateArchive(name: $name, scope: $scope) { ${selection} } }`;
+const ofOperation = (selection: string) =>
+  `query ($id: ID!, $scope: StateScopeInput) { stateArchiveOperation(id: $id, scope: $scope) { ${selection} } }`;
+const mutation = (field: string, input: string, selection: string) =>
+  `mutation ($input: ${input}!) { ${field}(input: $input) { ${selection} userErrors { code message } } }`;
+
 /** By the names of the functions and commands that send them. */
 export const DOCUMENTS = {
-  history: asks<{ readonly manifest: ManifestAnswer | null } | null>(
-    `query ($name: String!, $scope: StateScopeInput) { stateArchive(name: $name, scope: $scope) { name ${MANIFEST} } }`,
-  ),
-  state: asks<StateAnswer | null>(
-    `query ($name: String!, $scope: StateScopeInput) { stateArchive(name: $name, scope: $scope) { ${STATE} } }`,
-  ),
+  history: asks<Pick<StateAnswer, 'manifest'> | null>(ofState(MANIFEST)),
+  state: asks<StateAnswer | null>(ofState(STATE)),
   states: asks<Page<StateAnswer>>(`query ($prefix: String, $after: String, $scope: StateScopeInput) {
     stateArchives(first: 20, after: $after, filter: { namePrefix: $prefix }, scope: $scope) {
       nodes { ${STATE} }
       pageInfo { hasNextPage endCursor }
     }
   }`),
-  operation: asks<ImportAnswer | null>(
-    `query ($id: ID!, $scope: StateScopeInput) { stateArchiveOperation(id: $id, scope: $scope) { ${OPERATION} ${REPORT} } }`,
+  operation: asks<ImportAnswer | null>(ofOperation(IMPORT)),
+  link: asks<{ readonly archive: { readonly downloadUrl: string | null } | null } | null>(
+    ofOperation('archive { downloadUrl }'),
   ),
-  operations: asks<
-    Pick<Page<OperationAnswer>, 'nodes'>
-  >(`query ($first: Int!, $filter: StateArchiveOperationFilter, $scope: StateScopeInput) {
-    stateArchiveOperations(first: $first, filter: $filter, scope: $scope) { nodes { ${OPERATION} } }
-  }`),
-  link: asks<{
-    readonly archive: { readonly downloadUrl: string | null } | null;
-  } | null>(`query ($id: ID!, $scope: StateScopeInput) {
-    stateArchiveOperation(id: $id, scope: $scope) { archive { downloadUrl } }
-  }`),
-  exportState: asks<Asked<OperationAnswer>>(`mutation (
-    $name: String!, $key: String!, $recipients: [String!]! = [], $discloseHistoryDigest: Boolean! = false,
-    $scope: StateScopeInput
-  ) {
-    exportStateArchive(input: {
-      name: $name, scope: $scope, waitSeconds: 1, idempotencyKey: $key, recipients: $recipients,
-      discloseHistoryDigest: $discloseHistoryDigest
-    }) {
-      operation { ${OPERATION} }
-      userErrors { code message }
-    }
-  }`),
-  stage: asks<{
-    readonly upload: Announced | null;
-  }>(`mutation ($byteLength: BigInt!, $sha256: Sha256!, $fileName: String, $scope: StateScopeInput) {
-    stageStateArchiveUpload(
-      input: { byteLength: $byteLength, sha256: $sha256, fileName: $fileName, scope: $scope }
-    ) {
-      upload { id url }
-      userErrors { code message }
-    }
-  }`),
-  importArchive: asks<Asked<ImportAnswer>>(`mutation (
-    $uploadId: ID!, $name: String, $onConflict: StateArchiveConflictPolicy!, $confirmName: String,
-    $expectedCurrentSerial: BigInt, $allowSharedLineage: Boolean!, $dryRun: Boolean!, $expectedSha256: Sha256!, $key: String!,
-    $scope: StateScopeInput
-  ) {
-    importStateArchive(input: {
-      uploadId: $uploadId, name: $name, scope: $scope, onConflict: $onConflict, confirmName: $confirmName,
-      expectedCurrentSerial: $expectedCurrentSerial, allowSharedLineage: $allowSharedLineage, dryRun: $dryRun,
-      expectedSha256: $expectedSha256, waitSeconds: 1, idempotencyKey: $key
-    }) {
-      operation { ${OPERATION} ${REPORT} }
-      userErrors { code message }
-    }
-  }`),
+  operations: asks<Pick<Page<OperationAnswer>, 'nodes'>>(
+    `query ($first: Int!, $filter: StateArchiveOperationFilter, $scope: StateScopeInput) {
+      stateArchiveOperations(first: $first, filter: $filter, scope: $scope) { nodes { ${OPERATION} } }
+    }`,
+  ),
   caller: asks<CallerAnswer | null>(
     '{ stateArchiveCaller { subject actor scopes workspaceId environmentId statePatterns expiresAt } }',
   ),
-  cancel: asks<Asked<ImportAnswer>>(`mutation ($id: ID!, $scope: StateScopeInput) {
-    cancelStateArchiveOperation(input: { id: $id, scope: $scope }) { operation { ${OPERATION} ${REPORT} } userErrors { code message } }
-  }`),
+  exportState: asks<Asked<OperationAnswer>>(
+    mutation('exportStateArchive', 'ExportStateArchiveInput', `operation { ${OPERATION} }`),
+  ),
+  stage: asks<{ readonly upload: Announced | null }>(
+    mutation('stageStateArchiveUpload', 'StageStateArchiveUploadInput', 'upload { id url }'),
+  ),
+  importArchive: asks<Asked<ImportAnswer>>(
+    mutation('importStateArchive', 'ImportStateArchiveInput', `operation { ${IMPORT} }`),
+  ),
+  cancel: asks<Asked<ImportAnswer>>(
+    mutation('cancelStateArchiveOperation', 'CancelStateArchiveOperationInput', `operation { ${IMPORT} }`),
+  ),
   importSnapshot: asks<{
     readonly stateArchive: Address | null;
     readonly version: { readonly id: string; readonly serial: string; readonly createdAt: string } | null;
-  }>(`mutation ($file: Upload!, $name: String!, $key: String!, $scope: StateScopeInput) {
-    importStateSnapshot(input: { file: $file, name: $name, scope: $scope, idempotencyKey: $key }) {
-      stateArchive { name workspaceId environmentId }
-      version { id serial createdAt sha256 }
-      userErrors { code message }
-    }
-  }`),
+  }>(
+    mutation(
+      'importStateSnapshot',
+      'ImportStateSnapshotInput',
+      'stateArchive { name workspaceId environmentId } version { id serial createdAt sha256 }',
+    ),
+  ),
 };

@@ -86,7 +86,8 @@ async function begin(service: Service, exported: Exported, work: Work): Promise<
   await requirePlace(path);
   await rm(`${path}.partial`, { force: true });
   work.show({ step: 'asking for the export' });
-  const asked = await service.ask(DOCUMENTS.exportState, { name, key: randomUUID(), ...sealing });
+  const input = { name, ...sealing, waitSeconds: 1, idempotencyKey: randomUUID() };
+  const asked = await service.change(DOCUMENTS.exportState, input);
   const operation = asked.operation ?? unexplained('began no export');
   const begun = { ...originOf(service, exported), operationId: operation.id };
   await writePrivateFile(begunPath(path), `${JSON.stringify(begun)}\n`, { replace: true });

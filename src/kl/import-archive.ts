@@ -17,24 +17,14 @@ import { checkArchive } from './soundness.ts';
 import type { StagedUpload } from './staged-upload.ts';
 import { shellWord } from './texts.ts';
 
-/** What an import is asked to do with its destination. */
+/** Where an archive goes: under its own name, and nowhere where something is already, unless it is said otherwise. */
 export interface Placement {
-  /** Null: the archive's own. */
-  readonly name: string | null;
-  readonly onConflict: 'REFUSE' | 'ARCHIVED_COPY' | 'OVERWRITE';
-  readonly confirmName: string | null;
-  readonly expectedCurrentSerial: string | null;
-  readonly allowSharedLineage: boolean;
+  readonly name?: string | undefined;
+  readonly onConflict?: 'REFUSE' | 'ARCHIVED_COPY' | 'OVERWRITE';
+  readonly confirmName?: string;
+  readonly expectedCurrentSerial?: string | undefined;
+  readonly allowSharedLineage?: boolean | undefined;
 }
-
-/** Where an archive goes that nobody said anything else of. */
-export const PLAIN_PLACEMENT: Placement = {
-  name: null,
-  onConflict: 'REFUSE',
-  confirmName: null,
-  expectedCurrentSerial: null,
-  allowSharedLineage: false,
-};
 
 /** What to do about a refusal, in this program's words. */
 const ADVICE: Readonly<Record<string, string>> = {
@@ -135,7 +125,8 @@ async function beginImport(
 ): Promise<ImportAnswer> {
   // The key is made once: a repetition after a lost answer is the same request.
   const { sha256: expectedSha256 } = archive;
-  const variables = { ...placement, uploadId: upload.id, dryRun, expectedSha256, key: randomUUID() };
-  const { operation } = await service.ask(DOCUMENTS.importArchive, variables);
+  const idempotencyKey = randomUUID();
+  const input = { ...placement, uploadId: upload.id, dryRun, expectedSha256, waitSeconds: 1, idempotencyKey };
+  const { operation } = await service.change(DOCUMENTS.importArchive, input);
   return operation ?? unexplained('began no import');
 }

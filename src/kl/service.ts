@@ -76,22 +76,46 @@ export class Service {
   }
 
   /**
-   * Runs one GraphQL document, again and again while a service that has answered before is away. A mutation must carry its
-   * idempotency key, so that a repetition does nothing twice. The variable `$scope` is this one's to say.
+   * Runs a query, again and again while a service that has answered before is away. The variable `$scope` is this one's to say.
    *
-   * @param options `partly`: what could be answered is taken, with nulls in place of what failed alone; `file` goes along as
-   *   the variable `$file`.
+   * @param options `partly`: what could be answered is taken, with nulls in place of what failed alone.
    * @returns what the field at the root answers, unchecked: its shape is what the document asks for.
-   * @throws KlError with the code that the service gave, or refused it with; UNREACHABLE when there is none, UNKNOWN_ANSWER when
-   *   what answers is no such service.
+   * @throws KlError with the code that the service gave, UNREACHABLE when there is none, UNKNOWN_ANSWER when what answers is no
+   *   such service.
    */
-  async ask<Answered>(
+  ask<Answered>(
     document: Document<Answered>,
     variables: Readonly<Record<string, unknown>>,
-    { file, partly = false }: { readonly file?: File; readonly partly?: boolean } = {},
+    { partly = false }: { readonly partly?: boolean } = {},
   ): Promise<Answered> {
-    const given = await this.patiently(async () => {
-      const { status, answer } = await this.#post(document, { ...variables, scope: this.#scope }, file);
+    return this.#run({ query: document, variables: { ...variables, scope: this.#scope } }, { partly });
+  }
+
+  /**
+   * Runs a mutation, likewise. One that must not be done twice carries its idempotency key.
+   *
+   * @param input the variable `$input`; its scope is this one's to say.
+   * @param file goes along as the field `file` of the input.
+   * @throws KlError as {@link ask} does, and with what the service refuses.
+   */
+  async change<Answered>(
+    document: Document<Answered>,
+    input: Readonly<Record<string, unknown>>,
+    file?: File,
+  ): Promise<Answered> {
+    const variables = { input: { ...input, scope: this.#scope, ...(file && { file: null }) } };
+    const answered = await this.#run({ query: document, variables }, { file });
+    const [refusal] = answered?.userErrors ?? [];
+    if (refusal !== undefined) throw refused(refusal);
+    return answered;
+  }
+
+  #run(
+    body: object,
+    { file, partly = false }: { readonly file?: File | undefined; readonly partly?: boolean },
+  ) {
+    return this.patiently(async () => {
+      const { status, answer } = await this.#post(body, file);
       const data = Object.values(answer.data ?? {})[0];
       const [problem] = answer.errors ?? [];
       if (problem !== undefined && !(partly && data)) {
@@ -102,9 +126,6 @@ export class Service {
       this.#hasAnswered = true;
       return data;
     });
-    const [refusal] = given?.userErrors ?? [];
-    if (refusal !== undefined) throw refused(refusal);
-    return given;
   }
 
   /** Does some work anew while it fails for reasons that pass by, for as long as a restart takes. */
@@ -149,17 +170,18 @@ export class Service {
     });
   }
 
-  async #post(document: string, variables: Readonly<Record<string, unknown>>, file: File | undefined) {
+  async #post(body: object, file: File | undefined) {
     const authorization = `Bearer ${this.#token}`;
+    const json = JSON.stringify(body);
     const request =
       file === undefined
         ? {
             headers: { authorization, 'content-type': 'application/json' },
-            body: JSON.stringify({ query: document, variables }),
+            body: json,
           }
         : {
             headers: { authorization, 'apollo-require-preflight': 'true' },
-            body: multipartBody(document, variables, file),
+            body: multipartBody(json, file),
           };
     const response = await this.reach(
       this.endpoint,
@@ -199,10 +221,10 @@ export function unexplained(what: string): never {
 }
 
 /** The GraphQL multipart request specification: operations, then the map, then the file. */
-function multipartBody(query: string, variables: Readonly<Record<string, unknown>>, file: File): FormData {
+function multipartBody(operations: string, file: File): FormData {
   const form = new FormData();
-  form.set('operations', JSON.stringify({ query, variables: { ...variables, file: null } }));
-  form.set('map', JSON.stringify({ '0': ['variables.file'] }));
+  form.set('operations', operations);
+  form.set('map', JSON.stringify({ '0': ['variables.input.file'] }));
   form.set('0', file);
   return form;
 }

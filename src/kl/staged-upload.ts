@@ -52,7 +52,7 @@ export async function sendArchive(
     }
   }
   const file = { byteLength: String(sizeBytes), sha256, fileName: basename(path) };
-  const announced = (await service.ask(DOCUMENTS.stage, file)).upload ?? unexplained('takes no upload');
+  const announced = (await service.change(DOCUMENTS.stage, file)).upload ?? unexplained('takes no upload');
   await keep(keptAt, announced);
   return send(announced);
 }

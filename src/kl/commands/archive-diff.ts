@@ -1,6 +1,6 @@
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { ArchivedTag, ArchivedVersion, VersionDigest } from '../../archive/model.ts';
+import type { ArchivedTag } from '../../archive/model.ts';
 import type { VerifiedArchive } from '../../archive/reader.ts';
 import { present } from '../../base/invariant.ts';
 import { readStateDocument, type StateDocument } from '../../terraform/document.ts';
@@ -12,7 +12,7 @@ import { temporaryDirectory } from '../files.ts';
 import { shown } from '../progress.ts';
 import { type RawStateBytes, readVersion } from '../read-version.ts';
 import { type Difference, diffStates } from '../state-diff.ts';
-import { counted, visible } from '../texts.ts';
+import { counted, jsonText, visible } from '../texts.ts';
 
 /** What is compared: a whole history, or one version of it. */
 interface Side {
@@ -20,17 +20,6 @@ interface Side {
   readonly archive: VerifiedArchive;
   readonly found: RawStateBytes;
   readonly document: StateDocument;
-}
-
-/** How two histories stand to each other. */
-interface HistoryComparison {
-  readonly relation: 'SAME' | 'BEGINNING' | 'CONTINUATION' | 'OTHER';
-  /** Versions that both have, from the first on. */
-  readonly commonVersions: number;
-  /** Where they part; null where one is the beginning of the other. */
-  readonly partsAtSerial: bigint | null;
-  /** Tags that one has and the other has not, or has otherwise. */
-  readonly tags: readonly string[];
 }
 
 /** `kl archive diff`: what differs between two archives, two versions, or an archive and what a service holds. */
@@ -46,9 +35,8 @@ export async function run(
       await locate(context, before, aside.path),
       await locate(context, after, aside.path),
     ];
-    return report(context, await read(context, one), await read(context, other), {
-      ofVersions: one.reference !== null || other.reference !== null,
-    });
+    const ofVersions = one.reference !== null || other.reference !== null;
+    return report(context, await read(context, one), await read(context, other), ofVersions);
   } catch (error) {
     throw troubled(error);
   }
@@ -109,12 +97,7 @@ async function read(context: Context, { label, path, reference }: Located): Prom
   }
 }
 
-function report(
-  { terminal }: Context,
-  before: Side,
-  after: Side,
-  { ofVersions }: { ofVersions: boolean },
-): Exit {
+function report({ terminal }: Context, before: Side, after: Side, ofVersions: boolean): Exit {
   const history = ofVersions ? null : compareHistories(before.archive, after.archive);
   const differences = before.found.bytes.equals(after.found.bytes)
     ? []
@@ -147,45 +130,46 @@ function sideValue({ label, archive, found }: Side) {
   };
 }
 
-function compareHistories(before: VerifiedArchive, after: VerifiedArchive): HistoryComparison {
+/** How two histories stand to each other. */
+function compareHistories(before: VerifiedArchive, after: VerifiedArchive) {
   const [one, other] = [versionKeys(before), versionKeys(after)];
-  let common = 0;
-  while (common < one.length && one[common] === other[common]) common += 1;
-  const tags = differingTags(before.tags, after.tags);
-  const parts = { commonVersions: common, partsAtSerial: null, tags };
-  if (before.historyDigest === after.historyDigest) return { ...parts, relation: 'SAME' };
-  if (common === one.length && common < other.length) return { ...parts, relation: 'BEGINNING' };
-  if (common === other.length && common < one.length) return { ...parts, relation: 'CONTINUATION' };
-  const partsAtSerial = (before.manifest.versions[common] ?? after.manifest.versions[common])?.serial ?? null;
-  return { ...parts, relation: 'OTHER', partsAtSerial };
+  const parting = one.findIndex((key, at) => key !== other[at]);
+  /** Versions that both have, from the first on. */
+  const commonVersions = parting < 0 ? one.length : parting;
+  const relation = () => {
+    if (before.historyDigest === after.historyDigest) return 'SAME';
+    if (one.length === other.length) return 'OTHER';
+    if (commonVersions === one.length) return 'BEGINNING';
+    return commonVersions === other.length ? 'CONTINUATION' : 'OTHER';
+  };
+  /** Where they part; null where one is the beginning of the other. */
+  const partsAt = [before, after].map(({ manifest }) => manifest.versions[commonVersions]?.serial);
+  return {
+    relation: relation(),
+    commonVersions,
+    partsAtSerial: relation() === 'OTHER' ? (partsAt[0] ?? partsAt[1] ?? null) : null,
+    tags: differingTags(before.tags, after.tags),
+  };
 }
 
 /** A text for each version that is the same where all that the history digest holds of it is. */
 function versionKeys({ manifest, versionDigests }: VerifiedArchive): string[] {
-  const digestOf = (at: number): VersionDigest =>
-    present(versionDigests[at], 'each version of a verified archive has a digest');
-  return manifest.versions.map(
-    ({ serial, terraformVersion, source, createdAt, createdBy }: ArchivedVersion, at) =>
-      JSON.stringify([String(serial), digestOf(at).sha256, terraformVersion, source, createdAt, createdBy]),
+  return manifest.versions.map(({ id, ...version }, at) =>
+    jsonText({ ...version, sha256: present(versionDigests[at], 'each version has a digest').sha256 }),
   );
 }
 
+/** Tags that one has and the other has not, or has otherwise. */
 function differingTags(before: readonly ArchivedTag[], after: readonly ArchivedTag[]): string[] {
-  const keys = (tags: readonly ArchivedTag[]) =>
-    new Map(
-      tags.map(({ tag, serial, ...rest }) => [
-        tag,
-        JSON.stringify([String(serial), Object.entries(rest).sort()]),
-      ]),
-    );
-  const [one, other] = [keys(before), keys(after)];
-  return [...new Set([...one.keys(), ...other.keys()])]
-    .filter((tag) => one.get(tag) !== other.get(tag))
-    .sort();
+  const [one, other] = [before, after].map(
+    (tags) => new Map(tags.map(({ tag, ...rest }) => [tag, jsonText(rest)])),
+  );
+  const names = new Set([...before, ...after].map(({ tag }) => tag));
+  return [...names].filter((tag) => one?.get(tag) !== other?.get(tag)).sort();
 }
 
 function historyText(
-  { relation, commonVersions, partsAtSerial, tags }: HistoryComparison,
+  { relation, commonVersions, partsAtSerial, tags }: ReturnType<typeof compareHistories>,
   before: Side,
   after: Side,
 ): string {

@@ -14,13 +14,6 @@ interface Options extends CommonOptions {
   readonly requireSignature?: boolean;
 }
 
-/** How an archive stands to the history that a service holds. */
-interface Comparison {
-  readonly name: string;
-  readonly historyDigest: string;
-  readonly same: boolean;
-}
-
 /** `kl archive verify`: whether files are complete, and whether what they hold could be restored. */
 export async function run(context: Context, options: Options, paths: readonly string[]): Promise<Exit> {
   const { terminal, signal } = context;
@@ -41,7 +34,7 @@ export async function run(context: Context, options: Options, paths: readonly st
       worst = worst === EXIT.badArchive ? worst : soundness.exit;
       continue;
     }
-    const against = live && comparisonOf(live, soundness.complete);
+    const against = live && { ...live, same: soundness.complete?.historyDigest === live.historyDigest };
     results.push({ file: path, ...resultOf(soundness), ...(against && { against }) });
     const isUnsigned = requireSignature && soundness.complete?.signature?.verified !== true;
     if (soundness.complete === null || !soundness.isValid || isUnsigned) worst = EXIT.badArchive;
@@ -62,15 +55,12 @@ async function unreadable<T>(work: Promise<T>, signal: AbortSignal): Promise<T |
   }
 }
 
-async function liveHistory(context: Context, name: string): Promise<Omit<Comparison, 'same'>> {
+/** The history that a service holds. */
+async function liveHistory(context: Context, name: string) {
   const { connect } = await import('../service.ts');
   const { historyOf } = await import('../states.ts');
   const { historyDigest } = await historyOf(await connect(context), name);
   return { name, historyDigest };
-}
-
-function comparisonOf(live: Omit<Comparison, 'same'>, archive: VerifiedArchive | null): Comparison {
-  return { ...live, same: archive?.historyDigest === live.historyDigest };
 }
 
 function resultOf({ complete, isValid, findings }: Soundness) {
@@ -95,7 +85,9 @@ function resultOf({ complete, isValid, findings }: Soundness) {
 }
 
 type Result = { readonly file: string } & (
-  | (ReturnType<typeof resultOf> & { readonly against?: Comparison })
+  | (ReturnType<typeof resultOf> & {
+      readonly against?: Awaited<ReturnType<typeof liveHistory>> & { readonly same: boolean };
+    })
   | { readonly error: { readonly code: string; readonly message: string } }
 );
 

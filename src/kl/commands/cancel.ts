@@ -13,7 +13,7 @@ export async function run(context: Context, _options: CommonOptions, id: string)
   if (!isUuid(id))
     throw failure('USAGE', `${JSON.stringify(id)} is no id of an operation: kl operations lists them.`);
   const service = await connect(context);
-  const asked = await service.ask(DOCUMENTS.cancel, { id });
+  const asked = await service.change(DOCUMENTS.cancel, { id });
   let operation = asked.operation ?? unexplained('called nothing off');
   while (isGoingOn(operation)) {
     await service.pause(PAUSE_MS);

@@ -3,7 +3,7 @@ import { nextSteps } from '../backend-block.ts';
 import type { CommonOptions, Context } from '../context.ts';
 import type { ImportAnswer, ReportAnswer } from '../documents.ts';
 import { EXIT, type Exit, failure } from '../endings.ts';
-import { importArchive, PLAIN_PLACEMENT, type Placement, prepareImport } from '../import-archive.ts';
+import { importArchive, type Placement, prepareImport } from '../import-archive.ts';
 import { shown } from '../progress.ts';
 import { connect, type Service } from '../service.ts';
 import { sendArchive } from '../staged-upload.ts';
@@ -78,15 +78,8 @@ function checkOptions(options: Options, terminal: Terminal): void {
 }
 
 async function placementOf(service: Service, options: Options, name: string): Promise<Placement> {
-  const {
-    as: given = null,
-    allowSharedLineage = false,
-    archivedCopy,
-    overwrite,
-    confirm,
-    expectSerial,
-  } = options;
-  const plain = { ...PLAIN_PLACEMENT, name: given, allowSharedLineage };
+  const { archivedCopy, overwrite, confirm, expectSerial, allowSharedLineage } = options;
+  const plain = { name: options.as, allowSharedLineage };
   if (archivedCopy) return { ...plain, onConflict: 'ARCHIVED_COPY' };
   if (!overwrite) return plain;
   const now = confirm === undefined ? await findState(service, name) : null;
@@ -95,7 +88,7 @@ async function placementOf(service: Service, options: Options, name: string): Pr
     onConflict: 'OVERWRITE',
     // Typed, it is held against the name before anything is sent.
     confirmName: confirm ?? name,
-    expectedCurrentSerial: expectSerial ?? now?.manifest?.currentSerial ?? null,
+    expectedCurrentSerial: expectSerial ?? now?.manifest?.currentSerial,
   };
 }
 

@@ -4,7 +4,7 @@ import { readIndex } from '../archive-index.ts';
 import type { CommonOptions, Context } from '../context.ts';
 import { type Exit, failure } from '../endings.ts';
 import { unreadable } from '../files.ts';
-import { importArchive, PLAIN_PLACEMENT, prepareImport } from '../import-archive.ts';
+import { importArchive, prepareImport } from '../import-archive.ts';
 import { Progress } from '../progress.ts';
 import { connect } from '../service.ts';
 import { forEachOf, outcomeText, tellAll } from '../several.ts';
@@ -56,7 +56,7 @@ export async function run(context: Context, options: Options, directory: string)
       const there = await findState(service, brought.name);
       if (there?.manifest?.historyDigest === historyDigest) return { ...brought, outcome: 'ALREADY_THERE' };
       await using upload = await sendArchive(service, prepared.path, archive, work);
-      const imported = { archive, upload, placement: PLAIN_PLACEMENT, dryRun };
+      const imported = { archive, upload, placement: {}, dryRun };
       const { report } = await importArchive(service, imported, work);
       return {
         ...brought,

@@ -41,8 +41,8 @@ export async function run(context: Context, options: Options, path: string): Pro
   const service = await connect(context);
   if (!yes) await terminal.confirm('Import it? A snapshot carries no history.', signal);
   const file = new File([bytes], path === '-' ? 'stdin.tfstate' : basename(path));
-  const variables = { name, key: randomUUID() };
-  const { version, stateArchive } = await service.ask(DOCUMENTS.importSnapshot, variables, { file });
+  const input = { name, idempotencyKey: randomUUID() };
+  const { version, stateArchive } = await service.change(DOCUMENTS.importSnapshot, input, file);
   terminal.result({ name, version }, () =>
     pairs({
       State: name,

@@ -1,7 +1,7 @@
 import { isUuid } from '../../base/uuid.ts';
 import type { CommonOptions, Context } from '../context.ts';
 import type { ImportAnswer, OperationAnswer, StateAnswer } from '../documents.ts';
-import { EXIT, type Exit, KlError } from '../endings.ts';
+import { EXIT, type Exit, endingOf } from '../endings.ts';
 import { findOperation, isGoingOn } from '../operations.ts';
 import { connect, type Service } from '../service.ts';
 import { findState, matchingStates, notFound } from '../states.ts';
@@ -41,7 +41,14 @@ async function look(service: Service, what: string | undefined): Promise<Shown> 
   if (what === undefined) return allStates(service);
   if (isUuid(what)) {
     const operation = await findOperation(service, what);
-    if (operation !== null) return oneOperation(operation);
+    if (operation !== null) {
+      return {
+        value: operation,
+        text: operationText(operation),
+        isOver: !isGoingOn(operation),
+        exit: operation.error === null ? EXIT.done : endingOf(operation.error.code).exit,
+      };
+    }
   }
   const state = await findState(service, what);
   if (state === null) throw notFound(what);
@@ -104,45 +111,24 @@ function operationLine(operation: OperationAnswer | null): string | null {
   return operation && `${operation.finishedAt} by ${operation.actor} (${operation.id})`;
 }
 
-function oneOperation(operation: ImportAnswer): Shown {
-  const { error } = operation;
-  return {
-    value: operation,
-    text: operationText(operation),
-    isOver: !isGoingOn(operation),
-    exit: error === null ? EXIT.done : new KlError(error.code, error.message).exit,
-  };
-}
-
 /** An operation, for people. */
-export function operationText({
-  id,
-  kind,
-  name,
-  status,
-  progress,
-  actor,
-  createdAt,
-  finishedAt,
-  expiresAt,
-  archive,
-  error,
-  report,
-}: ImportAnswer): string {
+export function operationText(operation: ImportAnswer): string {
+  const { kind, progress, archive, error } = operation;
   const { versionsDone, versionsTotal, bytesDone, bytesTotal } = progress;
+  const of = (total: string | number | null) => (total === null ? '' : ` of ${total}`);
   const lines = pairs({
-    Operation: id,
+    Operation: operation.id,
     Kind: kind,
-    State: name,
-    Status: status,
-    Versions: `${versionsDone}${versionsTotal === null ? '' : ` of ${versionsTotal}`}`,
-    'Raw states': `${bytesText(BigInt(bytesDone))}${bytesTotal === null ? '' : ` of ${bytesText(BigInt(bytesTotal))}`}`,
-    'Asked for': `${createdAt} by ${actor}`,
-    Ended: finishedAt,
-    'Kept until': kind === 'EXPORT' ? expiresAt : undefined,
+    State: operation.name,
+    Status: operation.status,
+    Versions: `${versionsDone}${of(versionsTotal)}`,
+    'Raw states': `${bytesText(BigInt(bytesDone))}${of(bytesTotal && bytesText(BigInt(bytesTotal)))}`,
+    'Asked for': `${operation.createdAt} by ${operation.actor}`,
+    Ended: operation.finishedAt,
+    'Kept until': kind === 'EXPORT' ? operation.expiresAt : undefined,
     'History digest': archive?.historyDigest,
     File: archive && `${archive.fileName}, ${bytesText(BigInt(archive.sizeBytes))}`,
-    Outcome: report?.outcome,
+    Outcome: operation.report?.outcome,
     Error: error?.code,
   });
   return error === null ? lines : `${lines}\n\n${visible(error.message)}`;
