@@ -331,7 +331,7 @@ describe('kl import', () => {
 });
 
 describe('kl archive, with a service', () => {
-  test('compares an archive with what the service holds now', async () => {
+  test('compares an archive with what the service holds now, and two states that it holds', async () => {
     await exportSample();
     await importSample('ahead');
     const same = await call('archive', 'diff', 'n.klstate', 'ahead');
@@ -343,6 +343,11 @@ describe('kl archive, with a service', () => {
     expect([exitCode, stdout]).toEqual([
       1,
       expect.stringContaining('n.klstate is the beginning of ahead, which has 1 more version, serial 11'),
+    ]);
+    const states = await call('archive', 'diff', 'demo/network', 'ahead');
+    expect([states.exitCode, states.stdout]).toEqual([
+      1,
+      expect.stringContaining('demo/network is the beginning of ahead'),
     ]);
     const versions = await call('archive', 'diff', 'ahead@10', 'n.klstate@10');
     expect(versions.exitCode).toBe(0);

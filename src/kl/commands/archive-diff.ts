@@ -31,10 +31,8 @@ export async function run(
 ): Promise<Exit> {
   await using aside = await temporaryDirectory();
   try {
-    const [one, other] = [
-      await locate(context, before, aside.path),
-      await locate(context, after, aside.path),
-    ];
+    const one = await locate(context, before, join(aside.path, 'before.klstate'));
+    const other = await locate(context, after, join(aside.path, 'after.klstate'));
     const ofVersions = one.reference !== null || other.reference !== null;
     return report(context, await read(context, one), await read(context, other), ofVersions);
   } catch (error) {
@@ -49,7 +47,11 @@ interface Located {
   readonly reference: string | null;
 }
 
-/** A file, a file and a version (`network.klstate@10`), or a state of the service, with or without a version. */
+/**
+ * A file, a file and a version (`network.klstate@10`), or a state of the service, with or without a version.
+ *
+ * @param aside where an archive of a state goes.
+ */
 async function locate(context: Context, text: string, aside: string): Promise<Located> {
   if (await isFile(text)) return { label: text, path: text, reference: null };
   for (let at = text.indexOf('@', 1); at > 0; at = text.indexOf('@', at + 1)) {
@@ -58,9 +60,8 @@ async function locate(context: Context, text: string, aside: string): Promise<Lo
   }
   const at = text.indexOf('@', 1);
   const name = at < 0 ? text : text.slice(0, at);
-  const path = join(aside, 'live.klstate');
-  await takeLiveArchive(context, name, path);
-  return { label: text, path, reference: at < 0 ? null : text.slice(at + 1) };
+  await takeLiveArchive(context, name, aside);
+  return { label: text, path: aside, reference: at < 0 ? null : text.slice(at + 1) };
 }
 
 /** Takes an archive of a state as it is now, to be looked into and thrown away. */
@@ -136,20 +137,16 @@ function compareHistories(before: VerifiedArchive, after: VerifiedArchive) {
   const parting = one.findIndex((key, at) => key !== other[at]);
   /** Versions that both have, from the first on. */
   const commonVersions = parting < 0 ? one.length : parting;
-  const relation = () => {
-    if (before.historyDigest === after.historyDigest) return 'SAME';
-    if (one.length === other.length) return 'OTHER';
-    if (commonVersions === one.length) return 'BEGINNING';
-    return commonVersions === other.length ? 'CONTINUATION' : 'OTHER';
-  };
-  /** Where they part; null where one is the beginning of the other. */
-  const partsAt = [before, after].map(({ manifest }) => manifest.versions[commonVersions]?.serial);
-  return {
-    relation: relation(),
-    commonVersions,
-    partsAtSerial: relation() === 'OTHER' ? (partsAt[0] ?? partsAt[1] ?? null) : null,
-    tags: differingTags(before.tags, after.tags),
-  };
+  const tags = differingTags(before.tags, after.tags);
+  const parts = { commonVersions, partsAtSerial: null, tags };
+  if (before.historyDigest === after.historyDigest) return { ...parts, relation: 'SAME' } as const;
+  if (one.length !== other.length) {
+    if (commonVersions === one.length) return { ...parts, relation: 'BEGINNING' } as const;
+    if (commonVersions === other.length) return { ...parts, relation: 'CONTINUATION' } as const;
+  }
+  /** Null where all versions are the same. */
+  const partsAtSerial = before.manifest.versions[commonVersions]?.serial ?? null;
+  return { ...parts, relation: 'OTHER', partsAtSerial } as const;
 }
 
 /** A text for each version that is the same where all that the history digest holds of it is. */
