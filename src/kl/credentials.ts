@@ -53,12 +53,7 @@ function endpointOf(kept: string | null): string {
     );
   }
   const url = URL.parse(given);
-  if (
-    url === null ||
-    !['http:', 'https:'].includes(url.protocol) ||
-    url.username !== '' ||
-    url.password !== ''
-  ) {
+  if (url === null || !/^https?:$/.test(url.protocol) || url.username !== '' || url.password !== '') {
     throw failure('USAGE', 'KL_ENDPOINT is no address of a service, as http://127.0.0.1:4001/graphql.');
   }
   return url.href;

@@ -13,7 +13,7 @@ import { archiveMembers, named, type Reading } from './archive-input.ts';
 import { DOCUMENTS, type FileAnswer, type OperationAnswer } from './documents.ts';
 import { failure, KlError } from './endings.ts';
 import { isSystemError, place, requirePlace, unwritable, writePrivateFile } from './files.ts';
-import { findOperation, isLeftGoingOn, waitForEnd } from './operations.ts';
+import { findOperation, isUndecided, waitForEnd } from './operations.ts';
 import type { Work } from './progress.ts';
 import { isSealedFile } from './sealed-input.ts';
 import { type Service, unexplained } from './service.ts';
@@ -95,7 +95,7 @@ async function begin(service: Service, exported: Exported, work: Work): Promise<
     return await waitForEnd(service, operation, work);
   } catch (error) {
     // What failed is not waited for again.
-    if (!isLeftGoingOn(error)) await rm(begunPath(path), { force: true });
+    if (!isUndecided(error)) await rm(begunPath(path), { force: true });
     throw error;
   }
 }

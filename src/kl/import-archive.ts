@@ -7,12 +7,12 @@ import { REDACTED_FEATURE, SEALED_FILE_EXTENSION } from '../archive/format.ts';
 import type { VerifiedArchive } from '../archive/reader.ts';
 import { named, type Reading } from './archive-input.ts';
 import { DOCUMENTS, type ImportAnswer, type ReportAnswer } from './documents.ts';
-import { failure, KlError } from './endings.ts';
+import { KlError } from './endings.ts';
 import { temporaryDirectory } from './files.ts';
-import { waitForEnd } from './operations.ts';
+import { isUndecided, waitForEnd } from './operations.ts';
 import type { Work } from './progress.ts';
 import { isSealedFile, openSealed } from './sealed-input.ts';
-import { isPassing, type Service, unexplained } from './service.ts';
+import { type Service, unexplained } from './service.ts';
 import { checkArchive } from './soundness.ts';
 import type { StagedUpload } from './staged-upload.ts';
 import { shellWord } from './texts.ts';
@@ -95,21 +95,25 @@ export interface Imported {
  */
 export async function importArchive(
   service: Service,
-  imported: Imported,
+  { archive, upload, placement, dryRun }: Imported,
   work: Work,
 ): Promise<ImportAnswer & { readonly report: ReportAnswer }> {
+  const { sha256: expectedSha256, manifest } = archive;
+  // Made once: a repetition after a lost answer is the same request.
+  const idempotencyKey = randomUUID();
+  const input = { ...placement, uploadId: upload.id, dryRun, expectedSha256, waitSeconds: 1, idempotencyKey };
   try {
-    const begun = await beginImport(service, imported).catch((error: unknown) => {
-      if (imported.dryRun || !(service.signal.aborted || isPassing(error))) throw error;
-      imported.upload.leave();
-      const name = imported.placement.name ?? imported.archive.manifest.state.label;
-      const { code, message } = error instanceof KlError ? error : failure('INTERRUPTED', 'Interrupted.');
-      throw new KlError(code, message, {
-        advice: `It is not known whether the import has begun: kl operations ${shellWord(name)}`,
+    const asked = await service.change(DOCUMENTS.importArchive, input).catch((error: unknown) => {
+      if (dryRun || !isUndecided(error)) throw error;
+      upload.leave();
+      const name = shellWord(placement.name ?? manifest.state.label);
+      throw new KlError(error.code, error.message, {
+        advice: `It is not known whether the import has begun: kl operations ${name}`,
         cause: error,
       });
     });
-    if (!imported.dryRun) await imported.upload.use();
+    const begun = asked.operation ?? unexplained('began no import');
+    if (!dryRun) await upload.use();
     const ended = await waitForEnd(service, begun, work);
     return { ...ended, report: ended.report ?? unexplained('ended the import without a report') };
   } catch (error) {
@@ -117,16 +121,4 @@ export async function importArchive(
     if (!(error instanceof KlError) || advice === undefined) throw error;
     throw new KlError(error.code, error.message, { advice, cause: error });
   }
-}
-
-async function beginImport(
-  service: Service,
-  { archive, upload, placement, dryRun }: Imported,
-): Promise<ImportAnswer> {
-  // The key is made once: a repetition after a lost answer is the same request.
-  const { sha256: expectedSha256 } = archive;
-  const idempotencyKey = randomUUID();
-  const input = { ...placement, uploadId: upload.id, dryRun, expectedSha256, waitSeconds: 1, idempotencyKey };
-  const { operation } = await service.change(DOCUMENTS.importArchive, input);
-  return operation ?? unexplained('began no import');
 }

@@ -42,7 +42,7 @@ export async function waitForEnd<Answer extends OperationAnswer>(
         throw failure('UNKNOWN_ANSWER', `The operation ${operation.id} is no longer to be found.`);
       operation = { ...operation, ...found };
     } catch (error) {
-      if (!isLeftGoingOn(error)) throw error;
+      if (!isUndecided(error)) throw error;
       // Whoever no longer waits is told how to find it again.
       const { id } = operation;
       throw new KlError(error.code, error.message, {
@@ -63,7 +63,7 @@ export async function waitForEnd<Answer extends OperationAnswer>(
   );
 }
 
-/** Whether an error of {@link waitForEnd} says that nobody waits any longer, and nothing of the operation. */
-export function isLeftGoingOn(error: unknown): error is KlError {
+/** Whether an error says that nobody waits any longer, and nothing of what becomes of what was asked for. */
+export function isUndecided(error: unknown): error is KlError {
   return error instanceof KlError && (error.code === 'INTERRUPTED' || isPassing(error));
 }

@@ -48,17 +48,33 @@ export async function checkArchive(path: string, reading: Reading, work?: Work):
       await reader.read(member.content, member.byteLength);
     } catch (error) {
       if (!(error instanceof UnsupportedStateDocumentError)) throw error;
-      if (documents.length < MAX_DOCUMENT_FINDINGS) {
-        documents.push(documentFinding(member.version.serial, before, error));
-      }
+      if (documents.length === MAX_DOCUMENT_FINDINGS) return;
+      const { serial } = member.version;
+      documents.push({
+        severity: 'ERROR',
+        code: error.code,
+        member: versionMemberName(serial),
+        serial,
+        versionsBefore: before,
+        message: `At ${error.path}, ${error.reason}.`,
+        advice: `No import takes it. kl archive extract --version ${serial} gives the document out as it is.`,
+      });
     }
   });
   if (damage !== null) {
     // What a damaged file seems to hold is no fault of whoever wrote the documents.
     return { complete: null, isValid: false, findings: [archiveFinding(damage, whole)] };
   }
-  const findings = [...documents, ...archive.warnings.map(warningFinding)];
-  return { complete: archive, isValid: documents.length === 0, findings };
+  const warnings = archive.warnings.map(
+    ({ count, ...warning }): Finding => ({
+      ...warning,
+      severity: 'WARNING',
+      serial: null,
+      versionsBefore: 0,
+      advice: 'It does not keep an import from taking the archive.',
+    }),
+  );
+  return { complete: archive, isValid: documents.length === 0, findings: [...documents, ...warnings] };
 }
 
 function archiveFinding(error: ArchiveError, whole: readonly bigint[]): Finding {
@@ -74,33 +90,5 @@ function archiveFinding(error: ArchiveError, whole: readonly bigint[]): Finding 
     versionsBefore: whole.filter((each) => serial === null || each < serial).length,
     message: `${message}.`,
     advice: ARCHIVE_ADVICE[code],
-  };
-}
-
-function documentFinding(
-  serial: bigint,
-  versionsBefore: number,
-  error: UnsupportedStateDocumentError,
-): Finding {
-  return {
-    severity: 'ERROR',
-    code: error.code,
-    member: versionMemberName(serial),
-    serial,
-    versionsBefore,
-    message: `At ${error.path}, ${error.reason}.`,
-    advice: `No import takes it. kl archive extract --version ${serial} gives the document out as it is.`,
-  };
-}
-
-function warningFinding({ code, member, message }: VerifiedArchive['warnings'][number]): Finding {
-  return {
-    severity: 'WARNING',
-    code,
-    member,
-    serial: null,
-    versionsBefore: 0,
-    message,
-    advice: 'It does not keep an import from taking the archive.',
   };
 }

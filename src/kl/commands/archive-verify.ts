@@ -1,12 +1,14 @@
+import { readFile } from 'node:fs/promises';
 import { REDACTED_FEATURE } from '../../archive/format.ts';
 import type { VerifiedArchive } from '../../archive/reader.ts';
+import { readVerificationKeys, type SignatureTrust, TRUST_NOBODY } from '../../archive/signing-keys.ts';
 import type { CommonOptions, Context } from '../context.ts';
 import { EXIT, type Exit, failure, KlError } from '../endings.ts';
+import { unreadable } from '../files.ts';
 import { Progress } from '../progress.ts';
 import { checkArchive, type Soundness } from '../soundness.ts';
 import { pairs } from '../tables.ts';
 import { bytesText, counted, visible } from '../texts.ts';
-import { readTrust } from '../trusted-keys.ts';
 
 interface Options extends CommonOptions {
   readonly against?: string;
@@ -21,38 +23,38 @@ export async function run(context: Context, options: Options, paths: readonly st
   if (requireSignature && options.keys === undefined) {
     throw failure('USAGE', '--require-signature goes with --keys: whose signature is required?');
   }
-  const trust = await readTrust(options.keys);
+  const trust = options.keys === undefined ? TRUST_NOBODY : await readTrust(options.keys);
   const live = options.against === undefined ? null : await liveHistory(context, options.against);
   using progress = await Progress.on(terminal);
   const results: Result[] = [];
   let worst: Exit = EXIT.done;
   for (const path of paths) {
     using work = progress.begin(path);
-    const soundness = await unreadable(checkArchive(path, { ...context, trust }, work), signal);
-    if (soundness instanceof KlError) {
-      results.push({ file: path, error: { code: soundness.code, message: soundness.message } });
-      worst = worst === EXIT.badArchive ? worst : soundness.exit;
-      continue;
+    try {
+      const soundness = await checkArchive(path, { ...context, trust }, work);
+      const { complete, isValid } = soundness;
+      const against = live && { ...live, same: complete?.historyDigest === live.historyDigest };
+      results.push({ file: path, ...resultOf(soundness), ...(against && { against }) });
+      const isUnsigned = requireSignature && complete?.signature?.verified !== true;
+      if (complete === null || !isValid || isUnsigned) worst = EXIT.badArchive;
+      else if (against?.same === false && worst === EXIT.done) worst = EXIT.failed;
+    } catch (error) {
+      // One file that cannot be read keeps no other from being verified.
+      if (signal.aborted || !(error instanceof KlError)) throw error;
+      results.push({ file: path, error: { code: error.code, message: error.message } });
+      worst = worst === EXIT.badArchive ? worst : error.exit;
     }
-    const against = live && { ...live, same: soundness.complete?.historyDigest === live.historyDigest };
-    results.push({ file: path, ...resultOf(soundness), ...(against && { against }) });
-    const isUnsigned = requireSignature && soundness.complete?.signature?.verified !== true;
-    if (soundness.complete === null || !soundness.isValid || isUnsigned) worst = EXIT.badArchive;
-    else if (against?.same === false && worst === EXIT.done) worst = EXIT.failed;
   }
   progress[Symbol.dispose]();
   terminal.result(results, () => results.map(textOf).join('\n\n'));
   return worst;
 }
 
-/** One file that cannot be read keeps no other from being verified. */
-async function unreadable<T>(work: Promise<T>, signal: AbortSignal): Promise<T | KlError> {
-  try {
-    return await work;
-  } catch (error) {
-    if (error instanceof KlError && !signal.aborted) return error;
-    throw error;
-  }
+/** Those whose signatures count, by a file of public keys. @throws KlError FILE_UNUSABLE. */
+async function readTrust(path: string): Promise<SignatureTrust> {
+  const keys = readVerificationKeys(await readFile(path, 'utf8').catch(unreadable(path)));
+  if (keys !== null) return { keys, isRequired: false };
+  throw failure('FILE_UNUSABLE', `${path} holds no public Ed25519 keys in PEM, one behind the other.`);
 }
 
 /** The history that a service holds. */
@@ -92,11 +94,7 @@ type Result = { readonly file: string } & (
 );
 
 function textOf(result: Result): string {
-  if ('error' in result)
-    return pairs({
-      File: result.file,
-      Error: result.error.message,
-    });
+  if ('error' in result) return pairs({ File: result.file, Error: result.error.message });
   const { file, complete, valid, findings, against } = result;
   const lines = [
     pairs({
