@@ -17,7 +17,7 @@ export class Consistency {
   readonly #counts: ArchiveCounts;
   readonly #serials: ReadonlySet<bigint>;
   readonly #eventIds = new Set<string>();
-  #resources = 0;
+  readonly #found = { events: 0, resources: 0 };
 
   /**
    * @throws ArchiveError ARCHIVE_TOO_LARGE, or ARCHIVE_INCONSISTENT when the manifest contradicts itself: its
@@ -73,8 +73,7 @@ export class Consistency {
     const fault = this.#eventFault(event);
     if (fault !== null) refuse(MEMBER.events, `event ${event.id} ${fault}`);
     this.#eventIds.add(event.id);
-    // Told before the end, so that a member of endless lines is not read to it.
-    if (this.#eventIds.size > this.#counts.events) this.checkEventCount();
+    this.#count('events');
   }
 
   #eventFault({ id, kind, serial }: ArchivedEvent): string | null {
@@ -83,11 +82,6 @@ export class Consistency {
       return `is linked to serial ${serial}, which the archive does not hold`;
     }
     return this.#eventIds.has(id) ? 'is given twice' : null;
-  }
-
-  /** @throws ArchiveError ARCHIVE_INCONSISTENT for another number of events than the manifest says. */
-  checkEventCount(): void {
-    refuse(MEMBER.events, countFault('events', this.#counts.events, this.#eventIds.size));
   }
 
   /**
@@ -103,13 +97,18 @@ export class Consistency {
         `the span of ${quoted(span.address)} from serial ${span.createSerial} ${fault}`,
       );
     }
-    this.#resources += 1;
-    if (this.#resources > this.#counts.resources) this.checkResourceCount();
+    this.#count('resources');
   }
 
-  /** @throws ArchiveError ARCHIVE_INCONSISTENT for another number of spans than the manifest says. */
-  checkResourceCount(): void {
-    refuse(MEMBER.resources, countFault('resources', this.#counts.resources, this.#resources));
+  /** @throws ArchiveError ARCHIVE_INCONSISTENT for another number of them than the manifest says. */
+  checkCount(kind: 'events' | 'resources'): void {
+    refuse(MEMBER[kind], countFault(kind, this.#counts[kind], this.#found[kind]));
+  }
+
+  #count(kind: 'events' | 'resources'): void {
+    this.#found[kind] += 1;
+    // Told before the end, so that a member of endless lines is not read to it.
+    if (this.#found[kind] > this.#counts[kind]) this.checkCount(kind);
   }
 }
 

@@ -21,17 +21,13 @@ export async function* decodeThrough(
       letGo(chunk);
     }
   } catch (error) {
-    throw isZlibError(error) ? damaged(error) : error;
+    if (!isZlibError(error)) throw error;
+    const message = `the compressed data is damaged (${error.code})`;
+    throw new ArchiveError('ARCHIVE_CORRUPT', message, null, { cause: error });
   } finally {
     decoder.destroy();
     await settled;
   }
-}
-
-function damaged(cause: Error & { code: string }): ArchiveError {
-  return new ArchiveError('ARCHIVE_CORRUPT', `the compressed data is damaged (${cause.code})`, null, {
-    cause,
-  });
 }
 
 /** Errors of node:zlib carry the library's own name of what went wrong, such as `ZSTD_error_checksum_wrong`. */

@@ -23,11 +23,11 @@ const MARK_VALUE_LENGTH = 38;
 const MAX_INTEGER_DIGITS = 131_072;
 const MAX_FRACTION_DIGITS = 16_383;
 
-/** A member of an object in JSON text: its key, and where its value, as it is spelled, begins and ends. */
+/** A member of an object in JSON text. */
 export interface JsonMember {
   readonly key: string;
-  readonly valueStart: number;
-  readonly valueEnd: number;
+  /** As it is spelled. */
+  readonly value: string;
 }
 
 /**
@@ -40,16 +40,15 @@ export function payloadFault(payload: string): string | null {
     const byteLength = new PayloadScan(payload).scan();
     const isWithin =
       byteLength <= MAX_PAYLOAD_BYTES - ROOM_FOR_MARK ||
-      (byteLength <= MAX_PAYLOAD_BYTES && membersOf(payload).some(isMark));
+      (byteLength <= MAX_PAYLOAD_BYTES &&
+        membersOf(payload).some(
+          ({ key, value }) => key === RESTORED_BY_KEY && value.length >= MARK_VALUE_LENGTH,
+        ));
     return isWithin ? null : `has more than ${MAX_PAYLOAD_BYTES} bytes once written out`;
   } catch (error) {
     if (error instanceof PayloadFault) return error.message;
     throw error;
   }
-}
-
-function isMark({ key, valueStart, valueEnd }: JsonMember): boolean {
-  return key === RESTORED_BY_KEY && valueEnd - valueStart >= MARK_VALUE_LENGTH;
 }
 
 /** The members of a payload that is an object, repeated ones included; none of any other. {@link payloadFault} let it pass. */
@@ -84,7 +83,7 @@ class PayloadScan {
   scan(members?: JsonMember[]): number {
     /** What closes each array and object that is open. */
     const open: number[] = [];
-    let member: Omit<JsonMember, 'valueEnd'> | null = null;
+    let member: { readonly key: string; readonly start: number } | null = null;
     this.#whitespace();
     // What is no object is put into one when it is restored.
     const maxDepth = this.#next() === CODE.openBrace ? MAX_PAYLOAD_DEPTH : MAX_PAYLOAD_DEPTH - 1;
@@ -95,7 +94,7 @@ class PayloadScan {
         const token = members && open.length === 1 ? this.#json.slice(keyStart, this.#at) : null;
         this.#whitespace();
         this.#separator(CODE.colon);
-        if (token !== null) member = { key: jsonStringText(token), valueStart: this.#at };
+        if (token !== null) member = { key: jsonStringText(token), start: this.#at };
       }
       const opening = this.#next();
       if (opening === CODE.openBrace || opening === CODE.openBracket) {
@@ -109,7 +108,7 @@ class PayloadScan {
       } else this.#scalar(opening);
       for (;;) {
         if (member !== null && open.length === 1) {
-          members?.push({ ...member, valueEnd: this.#at });
+          members?.push({ key: member.key, value: this.#json.slice(member.start, this.#at) });
           member = null;
         }
         this.#whitespace();

@@ -123,23 +123,24 @@ export async function* readArchive(
   const tar = container.tar();
   const walk = new MemberWalk(tar);
   try {
-    const unknown = new UnknownFields();
+    const unknown = new Map<string, number>();
+    const note = <T>(member: string, { value, unknownFields }: Decoded<T>): T => {
+      if (unknownFields > 0) unknown.set(member, (unknown.get(member) ?? 0) + unknownFields);
+      return value;
+    };
     const whole = async (name: string, limit = limits.maxMetadataBytes) => {
       await walk.take(name, limit);
       return await walk.readAll();
     };
     const document = async <T>(member: DocumentMember<T>) =>
-      unknown.note(member.name, member.decode(await whole(member.name), limits));
+      note(member.name, member.decode(await whole(member.name), limits));
     const lines = async <T>({ name, decode }: LinesMember<T>) => {
       await walk.take(name, limits.maxMemberBytes);
-      return walk.lines(limits.maxRecordBytes, (line, number) => unknown.note(name, decode(line, number)));
+      return walk.lines(limits.maxRecordBytes, (line, number) => note(name, decode(line, number)));
     };
 
     const features = redacted ? [...SUPPORTED_FEATURES, REDACTED_FEATURE] : SUPPORTED_FEATURES;
-    const manifest = unknown.note(
-      MANIFEST.name,
-      decodeManifest(await whole(MANIFEST.name), limits, features),
-    );
+    const manifest = note(MANIFEST.name, decodeManifest(await whole(MANIFEST.name), limits, features));
     container.checkWindow(manifest.zstdWindowLog);
     const consistency = new Consistency(manifest, limits);
     yield { kind: 'manifest', manifest };
@@ -152,7 +153,7 @@ export async function* readArchive(
       consistency.checkEvent(event);
       yield { kind: 'event', event };
     }
-    consistency.checkEventCount();
+    consistency.checkCount('events');
 
     // It may be absent only from an archive that says it has no spans.
     const hasResources = manifest.counts.resources > 0 || (await walk.isNext(RESOURCES.name));
@@ -161,7 +162,7 @@ export async function* readArchive(
         consistency.checkResource(resource);
         yield { kind: 'resource', resource };
       }
-      consistency.checkResourceCount();
+      consistency.checkCount('resources');
     }
 
     const exportRecord = await document(EXPORT_RECORD);
@@ -201,7 +202,10 @@ export async function* readArchive(
       hasResources,
       counts: manifest.counts,
       signature,
-      warnings: [...unknown.warnings(), ...(signature?.verified === false ? [notVerified(signature)] : [])],
+      warnings: [
+        ...Array.from(unknown, unknownFields),
+        ...(signature?.verified === false ? [notVerified(signature)] : []),
+      ],
     };
   } catch (error) {
     throw error instanceof ArchiveError ? await nameDamage(error, walk.reading, tar) : error;
@@ -263,6 +267,11 @@ export async function verified(members: ArchiveMembers): Promise<VerifiedArchive
   }
 }
 
+function unknownFields([member, count]: [string, number]): ArchiveWarning {
+  const message = `${member} has fields that this version does not know, and they are left out: ${count} in all.`;
+  return { code: 'UNKNOWN_FIELDS', member, count, message };
+}
+
 function notVerified({ keyIds }: ArchiveSignature): ArchiveWarning {
   return {
     code: 'ATTESTATION_NOT_VERIFIED',
@@ -270,23 +279,4 @@ function notVerified({ keyIds }: ArchiveSignature): ArchiveWarning {
     count: 1,
     message: `The archive is signed by ${keyIds.map(quoted).join(', ')}, whom nobody here trusts: who made it is not known.`,
   };
-}
-
-/** Counts the unknown fields of each member. */
-class UnknownFields {
-  readonly #counts = new Map<string, number>();
-
-  note<T>(member: string, { value, unknownFields }: Decoded<T>): T {
-    if (unknownFields > 0) this.#counts.set(member, (this.#counts.get(member) ?? 0) + unknownFields);
-    return value;
-  }
-
-  warnings(): ArchiveWarning[] {
-    return [...this.#counts].map(([member, count]) => ({
-      code: 'UNKNOWN_FIELDS',
-      member,
-      count,
-      message: `${member} has fields that this version does not know, and they are left out: ${count} in all.`,
-    }));
-  }
 }

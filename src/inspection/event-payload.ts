@@ -28,18 +28,17 @@ export function restorablePayload(payload: string, isVersionId: (id: string) => 
   else {
     for (const one of membersOf(payload)) {
       if (one.key === RESTORED_BY_KEY) continue;
-      const id = idIn(payload, one);
+      const id = idIn(one);
       if (id !== null && isVersionId(id)) pieces.id(one.key, id);
-      else pieces.member(one.key, payload.slice(one.valueStart, one.valueEnd));
+      else pieces.member(one.key, one.value);
     }
   }
   pieces.id(RESTORED_BY_KEY, NO_ID);
   return pieces.end();
 }
 
-function idIn(payload: string, { key, valueStart, valueEnd }: JsonMember): string | null {
-  if (!VERSION_ID_KEYS.has(key) || payload[valueStart] !== '"') return null;
-  return String(JSON.parse(payload.slice(valueStart, valueEnd)));
+function idIn({ key, value }: JsonMember): string | null {
+  return VERSION_ID_KEYS.has(key) && value.startsWith('"') ? String(JSON.parse(value)) : null;
 }
 
 /** Puts the text of an object together. */

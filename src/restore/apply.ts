@@ -26,7 +26,6 @@ import { LARGE_DOCUMENT_BYTES } from '../inspection/inspection.ts';
 import {
   type EventRow,
   type HistoryRowPaths,
-  type OutputRow,
   type ResourceRow,
   readEventRows,
   readOutputRows,
@@ -293,14 +292,13 @@ class Restore {
   }
 
   async #insertOutputs(session: DatabaseSession): Promise<void> {
-    const count = await insertOutputRows(session, this.#tenantId, this.#outputRows());
+    const count = await insertOutputRows(
+      session,
+      this.#tenantId,
+      ({ versionId }) => this.#newId(versionId),
+      readOutputRows(this.#rows.outputs),
+    );
     this.#expect('outputs', count, this.#plan.report.outputs);
-  }
-
-  async *#outputRows(): AsyncGenerator<OutputRow> {
-    for await (const output of readOutputRows(this.#rows.outputs)) {
-      yield { ...output, versionId: this.#newId(output.versionId) };
-    }
   }
 
   async #insertEvents(session: DatabaseSession): Promise<void> {

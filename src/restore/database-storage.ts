@@ -75,11 +75,7 @@ export class DatabaseStorage implements Storage {
         createdAt: '2000-01-01T00:00:00.000000Z',
       })),
     );
-    await insertOutputRows(
-      session,
-      tenant_id,
-      outputs.map((output) => ({ ...output, versionId })),
-    );
+    await insertOutputRows(session, tenant_id, () => versionId, outputs);
     throw new TrialOver();
   }
 }
@@ -122,19 +118,13 @@ function streamed(bytes: Uint8Array): StreamedValue {
 
 function faultFor(error: UnstorableValueError, { resources, outputs }: DoubtfulRows): DocumentFault {
   const copied = copiedRow(error);
+  const tooLong = (path: string, what: string) => ({
+    path,
+    reason: `${what} is too long for Kilolock's index; ${refusalText(error)}`,
+  });
   const resource = copied?.table === 'resources' ? resources[copied.row] : undefined;
-  if (resource !== undefined) {
-    return {
-      path: resourcePath(resource.place),
-      reason: `its address or its type is too long for Kilolock's index; ${refusalText(error)}`,
-    };
-  }
+  if (resource !== undefined) return tooLong(resourcePath(resource.place), 'its address or its type');
   const output = copied?.table === 'outputs' ? outputs[copied.row] : undefined;
-  if (output !== undefined) {
-    return {
-      path: outputPath(output.name),
-      reason: `its name is too long for Kilolock's index; ${refusalText(error)}`,
-    };
-  }
+  if (output !== undefined) return tooLong(outputPath(output.name), 'its name');
   return { path: '$', reason: refusalText(error) };
 }

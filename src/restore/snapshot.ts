@@ -11,7 +11,7 @@ import { possibleNames, StateAmbiguousError, selectStates } from '../history/nam
 import { findLockHolders } from '../history/versions.ts';
 import { RefusedDocumentError } from '../inspection/errors.ts';
 import { type ReadSnapshot, readSnapshot, SNAPSHOT } from '../inspection/snapshot.ts';
-import type { OutputRow, ResourceRow } from '../inspection/spooled-rows.ts';
+import type { ResourceRow } from '../inspection/spooled-rows.ts';
 import type { Storage } from '../inspection/storage.ts';
 import { DatabaseStorage } from './database-storage.ts';
 import { type Destination, hasArchivedNamesake, lockPolicyIn } from './destination.ts';
@@ -95,7 +95,7 @@ async function append(
   await refuseOverQuota(db, destination.namespace, document.managedInstances, stateId);
   const version = await insertVersion(db, destination, stateId, document.terraformVersion, snapshot);
   await projectVersion(session, destination, stateId, version, document);
-  await insertOutputRows(session, destination.namespace.tenantId, outputsOf(document, version.id));
+  await insertOutputRows(session, destination.namespace.tenantId, () => version.id, document.outputs());
   await db
     .updateTable('states')
     .set({ current_version_id: version.id, updated_at: sql`now()` })
@@ -227,8 +227,4 @@ async function* begun(
     if (open.get(resource.address) === resource.attributesHash) continue;
     yield { resource, createSerial: serial, deleteSerial: null, createdAt };
   }
-}
-
-async function* outputsOf(document: ReadSnapshot, versionId: string): AsyncGenerator<OutputRow> {
-  for await (const output of document.outputs()) yield { ...output, versionId };
 }

@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import type { DatabaseSession } from '../database/connection.ts';
 import { copyIntoTable } from '../database/copy.ts';
-import type { OutputRow, ResourceRow } from '../inspection/spooled-rows.ts';
+import type { ResourceRow } from '../inspection/spooled-rows.ts';
+import type { StateOutput } from '../terraform/document.ts';
 
 /** Inserts rows of `resources` as they come; returns how many. */
 export function insertResourceRows(
@@ -37,11 +38,12 @@ export function insertResourceRows(
   );
 }
 
-/** Inserts rows of `outputs` as they come, under the ids that their versions have now; returns how many. */
-export function insertOutputRows(
+/** Likewise rows of `outputs`; `versionIdOf` gives the id that the version of one has now. */
+export function insertOutputRows<Row extends StateOutput>(
   session: DatabaseSession,
   tenantId: string,
-  outputs: AsyncIterable<OutputRow> | Iterable<OutputRow>,
+  versionIdOf: (row: Row) => string,
+  outputs: AsyncIterable<Row> | Iterable<Row>,
 ): Promise<number> {
   return copyIntoTable(
     session,
@@ -49,7 +51,7 @@ export function insertOutputRows(
     [
       ['id', 'uuid', () => randomUUID()],
       ['tenant_id', 'uuid', () => tenantId],
-      ['state_version_id', 'uuid', ({ versionId }) => versionId],
+      ['state_version_id', 'uuid', versionIdOf],
       ['name', 'text', ({ name }) => name],
       ['value', 'jsonb', ({ value }) => value],
       ['value_type', 'jsonb', ({ type }) => type],

@@ -82,10 +82,7 @@ describe('a payload', () => {
 
   it('gives its members as they are spelled, repeated ones included', () => {
     const text = ' { "a" : [1, {"b": 2}] , "\\u0061":{} ,"c": -1e5\n} ';
-    const values = membersOf(text).map(({ key, valueStart, valueEnd }) => [
-      key,
-      text.slice(valueStart, valueEnd),
-    ]);
+    const values = membersOf(text).map(({ key, value }) => [key, value]);
     expect(values).toEqual([
       ['a', '[1, {"b": 2}]'],
       ['a', '{}'],
