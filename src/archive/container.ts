@@ -7,71 +7,72 @@ import { GZIP_MAGIC, oneGzipMember } from './gzip.ts';
 import { TAR_BLOCK } from './tar.ts';
 import { OneZstdFrame, ZSTD_MAGIC } from './zstd-frame.ts';
 
-/** The tar inside an archive file: out of one zstd frame, out of one gzip member, or as it is. */
-export class Container {
-  readonly #source: AsyncIterable<Uint8Array>;
-  readonly #limits: ArchiveLimits;
-  #frame: OneZstdFrame | null = null;
-
-  constructor(source: AsyncIterable<Uint8Array>, limits: ArchiveLimits) {
-    this.#source = source;
-    this.#limits = limits;
-  }
-
+/** An archive file that is read from its beginning. */
+export interface Container {
   /**
-   * The tar, to be read once, each piece before the next is asked for. What it is in is told by its first bytes, never by a name. A zstd decoder holds as much memory
-   * as the frame's window is long.
+   * The tar inside, out of one zstd frame, out of one gzip member, or as it is: told by the first bytes, never by a name. To be read
+   * once, each piece before the next is asked for. A zstd decoder holds as much memory as the frame's window is long.
    *
    * @throws ArchiveError ARCHIVE_UNSUPPORTED_FORMAT for anything else, ARCHIVE_TRUNCATED or ARCHIVE_CORRUPT for a
    *   damaged container or one with something behind it, ARCHIVE_TOO_LARGE beyond `maxArchiveBytes`,
    *   `maxTotalBytes` or `maxExpansionRatio`.
    */
-  async *tar(): AsyncGenerator<Uint8Array, void, void> {
-    const limits = this.#limits;
-    const bytes = new ByteReader(this.#source);
-    let stored = 0;
-    async function* metered(): AsyncGenerator<Uint8Array, void, void> {
-      for await (const chunk of bytes.rest()) {
-        stored += chunk.length;
-        if (stored > limits.maxArchiveBytes) throw tooLarge(`has more than ${limits.maxArchiveBytes} bytes`);
-        yield chunk;
-      }
-    }
-    try {
-      const head = await bytes.exactly(TAR_BLOCK);
-      bytes.unread(head);
-      let total = 0;
-      for await (const chunk of this.#decoded(head, metered())) {
-        total += chunk.length;
-        if (total > limits.maxTotalBytes) {
-          throw tooLarge(`unpacks to more than ${limits.maxTotalBytes} bytes`);
-        }
-        if (total > EXPANSION_RATIO_GRACE_BYTES && total > stored * limits.maxExpansionRatio) {
-          throw tooLarge(`unpacks to more than ${limits.maxExpansionRatio} times its size`);
-        }
-        yield chunk;
-      }
-    } finally {
-      await bytes.close();
-    }
-  }
-
+  readonly tar: AsyncGenerator<Uint8Array, void, void>;
   /** See {@link OneZstdFrame.checkWindow}; nothing else has a window to check. */
-  checkWindow(told: number | null): void {
-    this.#frame?.checkWindow(told);
-  }
+  checkWindow(told: number | null): void;
+}
 
-  #decoded(head: Uint8Array, source: AsyncIterable<Uint8Array>): AsyncIterable<Uint8Array> {
-    if (startsWith(head, ZSTD_MAGIC)) {
-      this.#frame = new OneZstdFrame();
-      const params = { [constants.ZSTD_d_windowLogMax]: MAX_ZSTD_WINDOW_LOG };
-      const decoder = createZstdDecompress({ params, chunkSize: DECODED_CHUNK_BYTES });
-      return decodeThrough(this.#frame.passThrough(source), decoder);
+export function openContainer(source: AsyncIterable<Uint8Array>, limits: ArchiveLimits): Container {
+  const frame = new OneZstdFrame();
+  return {
+    tar: unpacked(new ByteReader(source), frame, limits),
+    checkWindow: (told) => frame.checkWindow(told),
+  };
+}
+
+async function* unpacked(
+  bytes: ByteReader,
+  frame: OneZstdFrame,
+  limits: ArchiveLimits,
+): AsyncGenerator<Uint8Array, void, void> {
+  let stored = 0;
+  async function* metered(): AsyncGenerator<Uint8Array, void, void> {
+    for await (const chunk of bytes.rest()) {
+      stored += chunk.length;
+      if (stored > limits.maxArchiveBytes) throw tooLarge(`has more than ${limits.maxArchiveBytes} bytes`);
+      yield chunk;
     }
-    if (startsWith(head, GZIP_MAGIC)) return oneGzipMember(head, source);
-    if (Buffer.from(head).toString('latin1', 257, 262) === 'ustar') return source;
-    throw refusal(head);
   }
+  try {
+    const head = await bytes.exactly(TAR_BLOCK);
+    bytes.unread(head);
+    let total = 0;
+    for await (const chunk of decoded(head, metered(), frame)) {
+      total += chunk.length;
+      if (total > limits.maxTotalBytes) throw tooLarge(`unpacks to more than ${limits.maxTotalBytes} bytes`);
+      if (total > EXPANSION_RATIO_GRACE_BYTES && total > stored * limits.maxExpansionRatio) {
+        throw tooLarge(`unpacks to more than ${limits.maxExpansionRatio} times its size`);
+      }
+      yield chunk;
+    }
+  } finally {
+    await bytes.close();
+  }
+}
+
+function decoded(
+  head: Uint8Array,
+  source: AsyncIterable<Uint8Array>,
+  frame: OneZstdFrame,
+): AsyncIterable<Uint8Array> {
+  if (startsWith(head, ZSTD_MAGIC)) {
+    const params = { [constants.ZSTD_d_windowLogMax]: MAX_ZSTD_WINDOW_LOG };
+    const decoder = createZstdDecompress({ params, chunkSize: DECODED_CHUNK_BYTES });
+    return decodeThrough(frame.passThrough(source), decoder);
+  }
+  if (startsWith(head, GZIP_MAGIC)) return oneGzipMember(head, source);
+  if (Buffer.from(head).toString('latin1', 257, 262) === 'ustar') return source;
+  throw refusal(head);
 }
 
 function tooLarge(what: string): ArchiveError {

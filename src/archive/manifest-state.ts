@@ -1,5 +1,5 @@
 import { Consistency } from './consistency.ts';
-import { Container } from './container.ts';
+import { openContainer } from './container.ts';
 import { ArchiveError } from './errors.ts';
 import { type ArchiveLimits, MEMBER } from './format.ts';
 import { CODE } from './json-text.ts';
@@ -27,11 +27,10 @@ export async function readManifestState(
   limits: ArchiveLimits,
 ): Promise<ArchivedState> {
   const maxTotalBytes = BigInt(limits.maxMetadataBytes + UNPACKED_IN_ONE_GO);
-  const container = new Container(source, {
+  const { tar, checkWindow } = openContainer(source, {
     ...limits,
     maxTotalBytes: maxTotalBytes < limits.maxTotalBytes ? maxTotalBytes : limits.maxTotalBytes,
   });
-  const tar = container.tar();
   const walk = new MemberWalk(tar);
   try {
     const size = await walk.take(MEMBER.manifest, limits.maxMetadataBytes);
@@ -41,7 +40,7 @@ export async function readManifestState(
       return decodeManifestState(outline.json(), limits);
     }
     const manifest = decodeManifest(await walk.readAll(), limits).value;
-    container.checkWindow(manifest.zstdWindowLog);
+    checkWindow(manifest.zstdWindowLog);
     new Consistency(manifest, limits);
     return manifest.state;
   } catch (error) {

@@ -1,8 +1,10 @@
 import { createHash, type Hash } from 'node:crypto';
 import { ByteReader } from '../base/byte-reader.ts';
+import { present } from '../base/invariant.ts';
+import { readInto } from '../base/read-into.ts';
 import { ArchiveError, quoted } from './errors.ts';
 import { isMemberName } from './format.ts';
-import { type TarEntry, TarReader } from './tar.ts';
+import { type TarEntry, tarEntries } from './tar.ts';
 
 const NEWLINE = 0x0a;
 
@@ -17,14 +19,14 @@ export interface ReadMember {
  * with {@link take}, read it, and {@link finish} it before the next.
  */
 export class MemberWalk {
-  readonly #tar: TarReader;
+  readonly #entries: AsyncGenerator<TarEntry, void, void>;
   /** The member that comes next, looked at but not taken; undefined before it has been looked at. */
   #next: TarEntry | null | undefined;
   #open: { entry: TarEntry; hash: Hash } | null = null;
   readonly #finished: ReadMember[] = [];
 
   constructor(tar: AsyncIterable<Uint8Array>) {
-    this.#tar = new TarReader(new ByteReader(tar));
+    this.#entries = tarEntries(new ByteReader(tar));
   }
 
   /** Members read to their ends so far, in order. */
@@ -76,8 +78,8 @@ export class MemberWalk {
   /** The taken member's next bytes, which are there until more is asked for; null when it is complete. */
   async read(): Promise<Uint8Array | null> {
     if (this.#open === null) return null;
-    const piece = await this.#tar.read();
     const { entry, hash } = this.#open;
+    const piece = await entry.read();
     if (piece !== null) hash.update(piece);
     else {
       this.#open = null;
@@ -89,17 +91,14 @@ export class MemberWalk {
   /** Skips what is left of the taken member, digesting it all the same. */
   async finish(): Promise<ReadMember> {
     while ((await this.read()) !== null);
-    const finished = this.#finished.at(-1);
-    if (finished === undefined) throw new Error('no member has been taken');
-    return finished;
+    return present(this.#finished.at(-1), 'a member has been taken');
   }
 
   /** The whole of the taken member. */
   async readAll(): Promise<Uint8Array> {
-    const pieces: Uint8Array[] = [];
-    for (let piece = await this.read(); piece !== null; piece = await this.read())
-      pieces.push(Buffer.from(piece));
-    return Buffer.concat(pieces);
+    const all = Buffer.allocUnsafe(this.#open?.entry.size ?? 0);
+    await readInto(all, this.content());
+    return all;
   }
 
   /** The bytes of the taken member, for one reader, until the member is finished. */
@@ -152,7 +151,7 @@ export class MemberWalk {
   }
 
   async #peek(): Promise<TarEntry | null> {
-    if (this.#next === undefined) this.#next = await this.#tar.next();
+    if (this.#next === undefined) this.#next = (await this.#entries.next()).value ?? null;
     return this.#next;
   }
 

@@ -1,10 +1,10 @@
 import { ByteReader } from '../base/byte-reader.ts';
 import { Digested } from '../base/digested.ts';
-import { Container } from './container.ts';
+import { openContainer } from './container.ts';
 import { ArchiveError } from './errors.ts';
 import { type ArchiveLimits, serialOfMember } from './format.ts';
 import type { RawState } from './model.ts';
-import { TarReader } from './tar.ts';
+import { type TarEntry, tarEntries } from './tar.ts';
 
 /**
  * The raw states of an archive that has been verified, in their order. Nothing else of it is looked at: that it is still the
@@ -20,13 +20,11 @@ export async function* readRawStates(
   sha256: string,
 ): AsyncGenerator<RawState, void, void> {
   const file = new Digested(source);
-  const bytes = new ByteReader(new Container(file, limits).tar());
+  const bytes = new ByteReader(openContainer(file, limits).tar);
   try {
-    const tar = new TarReader(bytes);
-    for (let entry = await tar.next(); entry !== null; entry = await tar.next()) {
+    for await (const entry of tarEntries(bytes)) {
       const serial = serialOfMember(entry.name);
-      if (serial !== null) yield { serial, byteLength: entry.size, content: contentOf(tar) };
-      while ((await tar.read()) !== null);
+      if (serial !== null) yield { serial, byteLength: entry.size, content: contentOf(entry) };
     }
   } finally {
     await bytes.close();
@@ -36,6 +34,6 @@ export async function* readRawStates(
   }
 }
 
-async function* contentOf(tar: TarReader): AsyncGenerator<Uint8Array, void, void> {
-  for (let piece = await tar.read(); piece !== null; piece = await tar.read()) yield piece;
+async function* contentOf({ read }: TarEntry): AsyncGenerator<Uint8Array, void, void> {
+  for (let piece = await read(); piece !== null; piece = await read()) yield piece;
 }

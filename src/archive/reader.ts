@@ -2,7 +2,7 @@ import { Digested } from '../base/digested.ts';
 import { type FileOptions, readArchiveFile } from './archive-file.ts';
 import { type ArchiveSignature, checkAttestation } from './attestation.ts';
 import { Consistency } from './consistency.ts';
-import { Container } from './container.ts';
+import { openContainer } from './container.ts';
 import { ArchiveError, quoted } from './errors.ts';
 import {
   type ArchiveLimits,
@@ -119,8 +119,7 @@ export async function* readArchive(
   { limits = DEFAULT_ARCHIVE_LIMITS, trust = TRUST_NOBODY, redacted = false }: ReadOptions = {},
 ): ArchiveMembers {
   const file = new Digested(source);
-  const container = new Container(file, limits);
-  const tar = container.tar();
+  const { tar, checkWindow } = openContainer(file, limits);
   const walk = new MemberWalk(tar);
   try {
     const unknown = new Map<string, number>();
@@ -141,7 +140,7 @@ export async function* readArchive(
 
     const features = redacted ? [...SUPPORTED_FEATURES, REDACTED_FEATURE] : SUPPORTED_FEATURES;
     const manifest = note(MANIFEST.name, decodeManifest(await whole(MANIFEST.name), limits, features));
-    container.checkWindow(manifest.zstdWindowLog);
+    checkWindow(manifest.zstdWindowLog);
     const consistency = new Consistency(manifest, limits);
     yield { kind: 'manifest', manifest };
 

@@ -80,89 +80,75 @@ function paddingLength(size: number): number {
 
 /** A member as its header announces it. */
 export interface TarEntry {
-  name: string;
-  size: number;
-}
-
-/**
- * Reads a tar of plain regular files and nothing else, refusing what common readers apply in silence: pax and
- * GNU headers that override a name or a size, links, non-zero bytes after the end.
- *
- * Call {@link next} for each header and {@link read} until it gives null before the next one.
- */
-export class TarReader {
-  readonly #bytes: ByteReader;
-  #entry: TarEntry | null = null;
-  #missing = 0;
-
-  constructor(bytes: ByteReader) {
-    this.#bytes = bytes;
-  }
-
+  readonly name: string;
+  readonly size: number;
   /**
-   * The next member, or null after the end of the tar, once nothing but zeros has followed it.
-   *
-   * @throws ArchiveError ARCHIVE_TRUNCATED, ARCHIVE_CORRUPT or ARCHIVE_UNSAFE.
-   */
-  async next(): Promise<TarEntry | null> {
-    const block = await this.#block('the next member');
-    if (isZero(block)) {
-      await this.#readEnd();
-      return null;
-    }
-    this.#entry = parseHeader(block);
-    this.#missing = this.#entry.size;
-    return this.#entry;
-  }
-
-  /**
-   * The next bytes of the member, or null when it is complete.
+   * Its next bytes, which are there until more is asked for; null when it is complete.
    *
    * @throws ArchiveError ARCHIVE_TRUNCATED, or ARCHIVE_CORRUPT when the padding behind it is not zero.
    */
-  async read(): Promise<Uint8Array | null> {
-    const entry = this.#entry;
-    if (entry === null) return null;
-    if (this.#missing === 0) {
-      this.#entry = null;
-      const length = paddingLength(entry.size);
-      const padding = await this.#bytes.exactly(length);
-      if (padding.length < length) throw truncated(`behind ${entry.name}`, entry.name);
-      if (!isZero(padding)) {
-        throw new ArchiveError('ARCHIVE_CORRUPT', `the padding behind ${entry.name} is not zero`, entry.name);
+  read(): Promise<Uint8Array | null>;
+}
+
+/**
+ * The members of a tar of plain regular files and nothing else, refusing what common readers apply in silence: pax and
+ * GNU headers that override a name or a size, links, non-zero bytes after the end. What of a member is not read when the next is
+ * asked for is skipped.
+ *
+ * @throws ArchiveError ARCHIVE_TRUNCATED, ARCHIVE_CORRUPT or ARCHIVE_UNSAFE.
+ */
+export async function* tarEntries(bytes: ByteReader): AsyncGenerator<TarEntry, void, void> {
+  for (;;) {
+    const block = await readBlock(bytes, 'the next member');
+    if (isZero(block)) return await readEnd(bytes);
+    const { name, size } = parseHeader(block);
+    let missing = size;
+    let isComplete = false;
+    const read = async () => {
+      if (isComplete) return null;
+      if (missing === 0) {
+        isComplete = true;
+        await readPadding(bytes, name, size);
+        return null;
       }
-      return null;
-    }
-    const piece = await this.#bytes.some(this.#missing);
-    if (piece === null) {
-      throw truncated(`${this.#missing} bytes before the end of ${entry.name}`, entry.name);
-    }
-    this.#missing -= piece.length;
-    return piece;
-  }
-
-  async #block(what: string): Promise<Uint8Array> {
-    const block = await this.#bytes.exactly(TAR_BLOCK);
-    if (block.length < TAR_BLOCK) throw truncated(`before ${what}`);
-    return block;
-  }
-
-  /** Tools pad a tar with more zero blocks than the two it needs; they are drained so that nothing hides there. */
-  async #readEnd(): Promise<void> {
-    const afterEnd = () => new ArchiveError('ARCHIVE_CORRUPT', 'there is data after the end of the tar');
-    if (!isZero(await this.#block('the end of the tar'))) throw afterEnd();
-    let length = 0;
-    for (;;) {
-      const piece = await this.#bytes.some(ZEROS.length);
-      if (piece === null) break;
-      if (!isZero(piece)) throw afterEnd();
-      length += piece.length;
-    }
-    if (length % TAR_BLOCK !== 0) throw afterEnd();
+      const piece = await bytes.some(missing);
+      if (piece === null) throw truncated(`${missing} bytes before the end of ${name}`, name);
+      missing -= piece.length;
+      return piece;
+    };
+    yield { name, size, read };
+    while ((await read()) !== null);
   }
 }
 
-function parseHeader(block: Uint8Array): TarEntry {
+async function readBlock(bytes: ByteReader, what: string): Promise<Uint8Array> {
+  const block = await bytes.exactly(TAR_BLOCK);
+  if (block.length < TAR_BLOCK) throw truncated(`before ${what}`);
+  return block;
+}
+
+async function readPadding(bytes: ByteReader, name: string, size: number): Promise<void> {
+  const length = paddingLength(size);
+  const padding = await bytes.exactly(length);
+  if (padding.length < length) throw truncated(`behind ${name}`, name);
+  if (!isZero(padding)) {
+    throw new ArchiveError('ARCHIVE_CORRUPT', `the padding behind ${name} is not zero`, name);
+  }
+}
+
+/** Tools pad a tar with more zero blocks than the two it needs; they are drained so that nothing hides there. */
+async function readEnd(bytes: ByteReader): Promise<void> {
+  const afterEnd = () => new ArchiveError('ARCHIVE_CORRUPT', 'there is data after the end of the tar');
+  if (!isZero(await readBlock(bytes, 'the end of the tar'))) throw afterEnd();
+  let length = 0;
+  for (let piece = await bytes.some(ZEROS.length); piece !== null; piece = await bytes.some(ZEROS.length)) {
+    if (!isZero(piece)) throw afterEnd();
+    length += piece.length;
+  }
+  if (length % TAR_BLOCK !== 0) throw afterEnd();
+}
+
+function parseHeader(block: Uint8Array) {
   const header = Buffer.from(block.buffer, block.byteOffset, block.byteLength);
   if (octal(header, CHECKSUM) !== checksum(header)) {
     throw new ArchiveError('ARCHIVE_CORRUPT', 'the checksum of a tar header is wrong');

@@ -81,8 +81,28 @@ export class OneZstdFrame {
   /** Walks the frame: says how many bytes to go on by, one or more, and is told the last of them. */
   *#walk(): Generator<number, undefined, number> {
     const descriptor = yield ZSTD_MAGIC.length + 1;
-    const { hasWindow, contentSizeBytes, hasChecksum } = readDescriptor(descriptor);
-    if (hasWindow) this.#declare(yield 1);
+    if ((descriptor & 0b11000) !== 0) {
+      throw new ArchiveError('ARCHIVE_CORRUPT', 'the zstd frame header uses bits that have no meaning');
+    }
+    if ((descriptor & 0b11) !== 0) {
+      throw new ArchiveError(
+        'ARCHIVE_UNSUPPORTED_FORMAT',
+        'the zstd frame needs a dictionary; archives have none',
+      );
+    }
+    const isSingleSegment = (descriptor & 0b100000) !== 0;
+    if (!isSingleSegment) {
+      const windowByte = yield 1;
+      if (windowBytes(windowByte) > 2 ** MAX_ZSTD_WINDOW_LOG) {
+        throw new ArchiveError(
+          'ARCHIVE_TOO_LARGE',
+          'the zstd frame asks for a window above 128 MiB; repack it with zstd --long=27',
+        );
+      }
+      this.#windowByte = windowByte;
+    }
+    const sizeFlag = descriptor >> 6;
+    const contentSizeBytes = sizeFlag === 0 ? Number(isSingleSegment) : 2 ** sizeFlag;
     if (contentSizeBytes > 0) yield contentSizeBytes;
     let last = false;
     while (!last) {
@@ -96,40 +116,12 @@ export class OneZstdFrame {
       const stored = type === RLE_BLOCK ? 1 : size;
       if (stored > 0) yield stored;
     }
+    const hasChecksum = (descriptor & 0b100) !== 0;
     if (hasChecksum) yield CHECKSUM_BYTES;
-  }
-
-  #declare(windowByte: number): void {
-    if (windowBytes(windowByte) > 2 ** MAX_ZSTD_WINDOW_LOG) {
-      throw new ArchiveError(
-        'ARCHIVE_TOO_LARGE',
-        'the zstd frame asks for a window above 128 MiB; repack it with zstd --long=27',
-      );
-    }
-    this.#windowByte = windowByte;
   }
 }
 
 /** The window that a byte declares (RFC 8878, 3.1.1.1.2): an exponent, and eighths of its power. */
 function windowBytes(byte: number): number {
   return 2 ** (MIN_ZSTD_WINDOW_LOG + (byte >> 3)) * (1 + (byte & 7) / 8);
-}
-
-function readDescriptor(descriptor: number) {
-  if ((descriptor & 0b11000) !== 0) {
-    throw new ArchiveError('ARCHIVE_CORRUPT', 'the zstd frame header uses bits that have no meaning');
-  }
-  if ((descriptor & 0b11) !== 0) {
-    throw new ArchiveError(
-      'ARCHIVE_UNSUPPORTED_FORMAT',
-      'the zstd frame needs a dictionary; archives have none',
-    );
-  }
-  const isSingleSegment = (descriptor & 0b100000) !== 0;
-  const sizeFlag = descriptor >> 6;
-  return {
-    hasWindow: !isSingleSegment,
-    contentSizeBytes: sizeFlag === 0 ? Number(isSingleSegment) : 2 ** sizeFlag,
-    hasChecksum: (descriptor & 0b100) !== 0,
-  };
 }
