@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { on } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
 import { sql } from 'kysely';
 import pg from 'pg';
@@ -81,33 +82,30 @@ export class Listener {
   async #listen(): Promise<void> {
     const { database, channel, onHeard } = this.#options;
     const client = await this.#direct.pools.queue.connect();
-    const [over, proven] = [Promise.withResolvers<false>(), Promise.withResolvers<true>()];
     const proof = randomUUID();
-    // It may be lost while something else is waited for.
-    over.promise.catch(() => {});
-    const end = () => over.resolve(false);
-    client.once('error', over.reject).once('end', end);
-    client.on('notification', ({ payload }) => {
-      if (payload === proof) proven.resolve(true);
-      else onHeard();
-    });
-    this.#closing.signal.addEventListener('abort', end, { once: true });
+    let isProven = false;
     const late = new AbortController();
+    let timer: NodeJS.Timeout | undefined;
     try {
+      const signal = AbortSignal.any([this.#closing.signal, late.signal]);
+      const said = on(client, 'notification', { signal, close: ['end'] });
       await client.query(`listen ${pg.escapeIdentifier(channel)}`);
       // What was said while nobody listened.
       onHeard();
       await notify(database, channel, proof);
-      const isLate = pause(PROOF_MS, false, { signal: late.signal, ref: false });
-      const isProven = await Promise.race([proven.promise, over.promise, isLate]);
-      if (!isProven && !this.#closing.signal.aborted) throw new DeafConnectionError();
-      this.#isDeaf = false;
-      await over.promise;
+      timer = setTimeout(() => late.abort(), PROOF_MS).unref();
+      for await (const [{ payload }] of said) {
+        if (payload === proof) {
+          isProven = true;
+          clearTimeout(timer);
+          this.#isDeaf = false;
+        } else onHeard();
+      }
+      if (!isProven) throw new DeafConnectionError();
+    } catch (error) {
+      throw late.signal.aborted ? new DeafConnectionError() : error;
     } finally {
-      late.abort();
-      this.#closing.signal.removeEventListener('abort', end);
-      client.removeAllListeners('notification');
-      client.off('error', over.reject).off('end', end);
+      clearTimeout(timer);
       client.release(true);
     }
   }
