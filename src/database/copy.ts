@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import type { Readable } from 'node:stream';
 import { from as copyFrom, to as copyTo } from 'pg-copy-streams';
 import { ByteReader } from '../base/byte-reader.ts';
 import { isInt64 } from '../base/int64.ts';
@@ -47,7 +48,9 @@ export class CopyError extends Error {
 const SIGNATURE = Buffer.from('PGCOPY\n\xff\r\n\0', 'latin1');
 const TRAILER = -1;
 const NULL_LENGTH = -1;
-const JSONB_VERSION = 1;
+/** What stands in front of the text of a jsonb: the version of its form. */
+const JSONB_VERSION = Buffer.of(1);
+const EMPTY = Buffer.of();
 /** One field of a tuple is below 1 GiB (PostgreSQL, MaxAllocSize). */
 const MAX_FIELD_BYTES = 0x3fffffff;
 
@@ -72,27 +75,13 @@ export async function* copyTextRows(
   query: string,
 ): AsyncGenerator<StreamedRow, void> {
   const stream = session.client.query(copyTo(`COPY (${query}) TO STDOUT (FORMAT binary)`, PIECE_BY_PIECE));
-  // The iterator below throws this error; but one that comes after the iterator has gone would end the process.
-  stream.on('error', () => {});
-  const chunks = stream[Symbol.asyncIterator]();
   /** Whether the stream itself has ended: by the server, or the connection, or where it should. */
   let over = false;
-  let chunk = new Uint8Array(0);
-  const reader = new ByteReader({
-    [Symbol.asyncIterator]: () => ({
-      async next() {
-        letGo(chunk);
-        try {
-          const next = await session.answered(chunks.next());
-          if (next.done !== true) chunk = next.value;
-          return next;
-        } catch (error) {
-          over = true;
-          throw error;
-        }
-      },
-    }),
+  // The iterator throws this error, too; but one that comes after the iterator has gone would end the process.
+  stream.on('error', () => {
+    over = true;
   });
+  const reader = new ByteReader(piecesOf(stream, session));
   try {
     const signature = whole(await reader.exactly(SIGNATURE.length), SIGNATURE.length);
     if (!signature.equals(SIGNATURE))
@@ -130,6 +119,16 @@ export async function* copyTextRows(
     over = true;
   } finally {
     if (!over) session.discard(new CopyError('A COPY was left before its end.'));
+  }
+}
+
+async function* piecesOf(stream: Readable, session: DatabaseSession): AsyncGenerator<Uint8Array, void> {
+  const pieces: AsyncIterator<Uint8Array> = stream[Symbol.asyncIterator]();
+  for (;;) {
+    const { done, value } = await session.answered(pieces.next());
+    if (done) return;
+    yield value;
+    letGo(value);
   }
 }
 
@@ -248,18 +247,15 @@ class BlockWriter {
   }
 
   bytes(bytes: Uint8Array): void {
-    for (let taken = 0; taken < bytes.length; ) {
+    let rest = bytes;
+    for (let room = BLOCK_BYTES - this.#used; rest.length > room; room = BLOCK_BYTES) {
+      this.#block.set(rest.subarray(0, room), this.#used);
+      this.#used = BLOCK_BYTES;
       this.#makeRoom(1);
-      const part = bytes.subarray(taken, taken + BLOCK_BYTES - this.#used);
-      this.#block.set(part, this.#used);
-      this.#used += part.length;
-      taken += part.length;
+      rest = rest.subarray(room);
     }
-  }
-
-  byte(value: number): void {
-    this.#makeRoom(1);
-    this.#used = this.#block.writeUInt8(value, this.#used);
+    this.#block.set(rest, this.#used);
+    this.#used += rest.length;
   }
 
   int16(value: number): void {
@@ -270,11 +266,6 @@ class BlockWriter {
   int32(value: number): void {
     this.#makeRoom(4);
     this.#used = this.#block.writeInt32BE(value, this.#used);
-  }
-
-  int64(value: bigint): void {
-    this.#makeRoom(8);
-    this.#used = this.#block.writeBigInt64BE(value, this.#used);
   }
 
   get hasFullBlocks(): boolean {
@@ -309,51 +300,25 @@ function writeField(
     writer.int32(NULL_LENGTH);
     return undefined;
   }
-  switch (type) {
-    case 'uuid': {
-      const bytes = uuidBytes(value, column);
-      writer.int32(bytes.length);
-      writer.bytes(bytes);
-      return undefined;
-    }
-    case 'bigint':
-      writer.int32(8);
-      writer.int64(bigIntOf(value, column));
-      return undefined;
-    case 'integer':
-      writer.int32(4);
-      writer.int32(integerOf(value, column));
-      return undefined;
-    case 'boolean':
-      if (typeof value !== 'boolean') throw unfit(column, 'a boolean');
-      writer.int32(1);
-      writer.byte(value ? 1 : 0);
-      return undefined;
-    case 'timestamptz':
-      writer.int32(8);
-      writer.int64(microsecondsSince2000(value, column));
-      return undefined;
-    case 'text':
-    case 'jsonb': {
-      const { byteLength, content } = textOf(value, column);
-      const prefix = type === 'jsonb' ? 1 : 0;
-      if (!Number.isInteger(byteLength) || byteLength < 0 || byteLength > MAX_FIELD_BYTES - prefix)
-        throw new CopyError(
-          `A value for ${column} has ${byteLength} bytes; PostgreSQL takes up to ${MAX_FIELD_BYTES}.`,
-        );
-      writer.int32(prefix + byteLength);
-      if (type === 'jsonb') writer.byte(JSONB_VERSION);
-      if (!(content instanceof Uint8Array)) return writeContent(writer, byteLength, content, column);
-      writer.bytes(content);
-      return undefined;
-    }
-  }
+  const [wanted, encode] = ENCODINGS[type];
+  const encoded = encode(value);
+  if (encoded === null) throw new CopyError(`A value for ${column} is not ${wanted}.`);
+  const prefix = type === 'jsonb' ? JSONB_VERSION : EMPTY;
+  const { byteLength } = encoded;
+  if (!Number.isInteger(byteLength) || byteLength < 0 || byteLength > MAX_FIELD_BYTES - prefix.length)
+    throw new CopyError(
+      `A value for ${column} has ${byteLength} bytes; PostgreSQL takes up to ${MAX_FIELD_BYTES}.`,
+    );
+  writer.int32(prefix.length + byteLength);
+  writer.bytes(prefix);
+  if (!(encoded instanceof Uint8Array)) return writeContent(writer, encoded, column);
+  writer.bytes(encoded);
+  return undefined;
 }
 
 async function writeContent(
   writer: BlockWriter,
-  byteLength: number,
-  content: AsyncIterable<Uint8Array>,
+  { byteLength, content }: StreamedValue,
   column: string,
 ): Promise<void> {
   let sent = 0;
@@ -368,49 +333,63 @@ async function writeContent(
     throw new CopyError(`A value for ${column} ended after ${sent} of its ${byteLength} bytes.`);
 }
 
-function textOf(
-  value: Exclude<CopyValue, null>,
-  column: string,
-): { byteLength: number; content: Uint8Array | AsyncIterable<Uint8Array> } {
-  if (value instanceof Uint8Array) return { byteLength: value.length, content: value };
-  if (typeof value === 'object') return value;
-  // Encoding a lone surrogate would silently write another character in its place.
-  if (typeof value !== 'string' || !value.isWellFormed()) throw unfit(column, 'text in well-formed Unicode');
-  const content = Buffer.from(value, 'utf8');
-  return { byteLength: content.length, content };
-}
+/** What a value has to be, and how it becomes PostgreSQL's binary form: null where it is something else. */
+type Encoding = readonly [
+  wanted: string,
+  encode: (value: Exclude<CopyValue, null>) => Uint8Array | StreamedValue | null,
+];
 
-function uuidBytes(value: CopyValue, column: string): Uint8Array {
-  if (typeof value !== 'string' || !isUuid(value)) throw unfit(column, 'a UUID with dashes');
-  return Buffer.from(value.replaceAll('-', ''), 'hex');
-}
+const TEXT: Encoding = [
+  'text in well-formed Unicode',
+  (value) => {
+    if (typeof value === 'object') return value;
+    // Encoding a lone surrogate would silently write another character in its place.
+    return typeof value === 'string' && value.isWellFormed() ? Buffer.from(value, 'utf8') : null;
+  },
+];
 
-function bigIntOf(value: CopyValue, column: string): bigint {
-  const number =
-    typeof value === 'bigint'
-      ? value
-      : typeof value === 'string' && /^-?\d+$/.test(value)
-        ? BigInt(value)
-        : undefined;
-  if (number === undefined || !isInt64(number)) throw unfit(column, 'a 64-bit integer');
-  return number;
-}
-
-function integerOf(value: CopyValue, column: string): number {
-  if (typeof value !== 'number' || (value | 0) !== value) throw unfit(column, 'a 32-bit integer');
-  return value;
-}
+const ENCODINGS: Readonly<Record<CopyColumnType, Encoding>> = {
+  text: TEXT,
+  jsonb: TEXT,
+  uuid: [
+    'a UUID with dashes',
+    (value) =>
+      typeof value === 'string' && isUuid(value) ? Buffer.from(value.replaceAll('-', ''), 'hex') : null,
+  ],
+  bigint: [
+    'a 64-bit integer',
+    (value) => {
+      if (typeof value !== 'bigint' && !(typeof value === 'string' && /^-?\d+$/.test(value))) return null;
+      const number = BigInt(value);
+      return isInt64(number) ? int64(number) : null;
+    },
+  ],
+  integer: [
+    'a 32-bit integer',
+    (value) => {
+      if (typeof value !== 'number' || (value | 0) !== value) return null;
+      const bytes = Buffer.allocUnsafe(4);
+      bytes.writeInt32BE(value);
+      return bytes;
+    },
+  ],
+  boolean: ['a boolean', (value) => (typeof value === 'boolean' ? Buffer.of(value ? 1 : 0) : null)],
+  timestamptz: [
+    'an RFC 3339 time in UTC with six fractional digits',
+    (value) => (typeof value === 'string' && isUtcTime(value) ? int64(microsecondsSince2000(value)) : null),
+  ],
+};
 
 const EPOCH_2000_MS = BigInt(Date.UTC(2000, 0, 1));
 
-/** PostgreSQL's timestamptz in binary: microseconds since 2000-01-01T00:00:00Z. */
-function microsecondsSince2000(value: CopyValue, column: string): bigint {
-  if (typeof value !== 'string' || !isUtcTime(value))
-    throw unfit(column, 'an RFC 3339 time in UTC with six fractional digits');
-  const milliseconds = Date.parse(`${value.slice(0, 'YYYY-MM-DDThh:mm:ss'.length)}Z`);
-  return (BigInt(milliseconds) - EPOCH_2000_MS) * 1000n + BigInt(value.slice(-7, -1));
+/** What a timestamptz is: microseconds since 2000-01-01T00:00:00Z. */
+function microsecondsSince2000(time: string): bigint {
+  const milliseconds = Date.parse(`${time.slice(0, 'YYYY-MM-DDThh:mm:ss'.length)}Z`);
+  return (BigInt(milliseconds) - EPOCH_2000_MS) * 1000n + BigInt(time.slice(-7, -1));
 }
 
-function unfit(column: string, wanted: string): CopyError {
-  return new CopyError(`A value for ${column} is not ${wanted}.`);
+function int64(value: bigint): Buffer {
+  const bytes = Buffer.allocUnsafe(8);
+  bytes.writeBigInt64BE(value);
+  return bytes;
 }
