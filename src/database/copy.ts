@@ -179,27 +179,20 @@ export async function copyIntoTable<Row>(
 
   let serverError: Error | undefined;
   let failWrite: (error: Error) => void = () => {};
-  const failed = new Promise<never>((_, reject) => {
-    stream.on('error', (error) => {
-      serverError ??= error;
-      failWrite(error);
-      reject(error);
-    });
+  stream.on('error', (error) => {
+    serverError ??= error;
+    failWrite(error);
   });
-  // Awaited only where it is raced; it may also reject while nobody waits.
-  failed.catch(() => {});
-
   // One write at a time, each awaited: that is the back-pressure, and pg-copy-streams loses its footing when the server
   // fails while it still has several writes queued.
-  const send = (block: Buffer): Promise<void> => {
-    if (serverError) return session.answered(failed);
-    // A promise for each write: racing all of them against the one of the whole COPY would keep every one until its end.
-    const written = new Promise<void>((resolve, reject) => {
-      failWrite = reject;
-      stream.write(block, () => resolve());
-    });
-    return session.answered(written);
-  };
+  const send = (block: Buffer): Promise<void> =>
+    session.answered(
+      new Promise<void>((resolve, reject) => {
+        failWrite = reject;
+        if (serverError === undefined) stream.write(block, () => resolve());
+        else reject(serverError);
+      }),
+    );
 
   const writer = new BlockWriter(send);
   try {
@@ -220,13 +213,13 @@ export async function copyIntoTable<Row>(
     if (serverError === undefined) {
       // CopyFail: the server drops what it got. Its answer, an error quoting this text, is not the cause.
       stream.destroy(new Error('the rows to copy could not be read'));
-      await session.answered(failed).catch(() => {});
+      await session.answered(once(stream, 'close')).catch(() => {});
       throw error;
     }
-    return session.answered(failed);
+    return session.answered(Promise.reject(serverError));
   }
   stream.end();
-  await session.answered(Promise.race([once(stream, 'finish'), failed]));
+  await session.answered(once(stream, 'finish'));
   return stream.rowCount;
 }
 
