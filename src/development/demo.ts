@@ -1,16 +1,20 @@
 import { openAsBlob } from 'node:fs';
-import { mkdir, rm, writeFile } from 'node:fs/promises';
+import { mkdir, rm } from 'node:fs/promises';
 import { basename, join, relative } from 'node:path';
 import { styleText } from 'node:util';
 import pino from 'pino';
 import { verifyArchive } from '../archive/reader.ts';
 import { loadOrCreateDevelopmentKey, signDevelopmentToken } from '../auth/development-key.ts';
+import { present } from '../base/invariant.ts';
 import { blameOperator, exitWith } from '../base/operator-error.ts';
 import { type Config, readConfig, readDataDirectory } from '../config.ts';
 import { connectDatabase, type KilolockDatabase } from '../database/connection.ts';
 import { prepareControlDatabase } from '../database/prepare.ts';
-import { asks } from '../kl/documents.ts';
+import { DOCUMENTS } from '../kl/documents.ts';
+import { type ExportedFile, exportState } from '../kl/export-state.ts';
+import { Work } from '../kl/progress.ts';
 import { Service } from '../kl/service.ts';
+import { historyOf } from '../kl/states.ts';
 import { startService } from '../service.ts';
 import { type EmbeddedServer, startEmbeddedServer } from './embedded-server.ts';
 import { createKilolockTables } from './kilolock-tables.ts';
@@ -20,36 +24,6 @@ import { loadSampleHistory, SAMPLE_LABEL } from './sample-history.ts';
  * @file The main job in one go: a real Terraform history goes out of one backend to a file, and from the file into
  * another backend, over HTTP as a client would do it. Ends with 0 when all three history digests agree.
  */
-
-/** What is asked for of each, as JSON has it: 64-bit integers are strings. */
-type Manifest = Record<'versionCount' | 'tagCount' | 'eventCount' | 'resourceSpanCount', number> &
-  Record<'rawBytes' | 'historyDigest', string>;
-type ExportedArchive = Record<'historyDigest' | 'sha256' | 'sizeBytes' | 'fileName' | 'downloadUrl', string>;
-type Report = Record<'versionCount' | 'tagCount' | 'resourceSpanCount' | 'outputCount', number>;
-
-const PREVIEW = asks<{ manifest: Manifest } | null>(`query ($name: String!) {
-  stateArchive(name: $name) {
-    manifest { versionCount tagCount eventCount resourceSpanCount rawBytes historyDigest }
-  }
-}`);
-
-const EXPORT = asks<{
-  operation: { archive: ExportedArchive };
-}>(`mutation ($input: ExportStateArchiveInput!) {
-  exportStateArchive(input: $input) {
-    operation { archive { historyDigest sha256 sizeBytes fileName downloadUrl } }
-    userErrors { code message }
-  }
-}`);
-
-const IMPORT = asks<{
-  operation: { report: Report };
-}>(`mutation ($input: ImportStateArchiveInput!) {
-  importStateArchive(input: $input) {
-    operation { report { versionCount tagCount eventCount resourceSpanCount outputCount } }
-    userErrors { code message }
-  }
-}`);
 
 // Without listeners a signal ends the process past its exit handlers, and the server would stay behind.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1));
@@ -85,18 +59,15 @@ async function emptyDirectory(path: string): Promise<void> {
 async function showRoundTrip(source: Backend, destination: Backend, directory: string): Promise<void> {
   await loadSampleHistory(source.database);
   say('Source', `${SAMPLE_LABEL} in a Kilolock database, as Terraform 1.11.4 posted it`);
-  const preview = await previewOf(source);
+  const preview = await historyOf(source.client, SAMPLE_LABEL);
   tell('versions', preview.versionCount);
   tell('tags', preview.tagCount);
-  tell('audit events', preview.eventCount);
-  tell('resource spans', preview.resourceSpanCount);
   tell('raw state bytes', preview.rawBytes);
   tell('history digest', preview.historyDigest);
 
   say('Export', 'the whole history to one file');
-  const archive = await exportFrom(source);
-  const path = join(directory, archive.fileName);
-  await save(archive.downloadUrl, path);
+  const path = join(directory, 'exported.klstate');
+  const archive = await exportTo(path, source);
   tell('archive', relative(process.cwd(), path));
   tell('archive size', `${archive.sizeBytes} bytes`);
   tell('archive SHA-256', archive.sha256);
@@ -104,19 +75,27 @@ async function showRoundTrip(source: Backend, destination: Backend, directory: s
   say('Verify', 'the file by itself, without a database');
   const verified = await verifyArchive(path);
   tell('members agree', `${verified.counts.versions} raw states, every sum and count`);
+  tell('audit events', verified.counts.events);
+  tell('resource spans', verified.counts.resources);
   tell('history digest', verified.historyDigest);
 
   say('Restore', 'into a second, empty Kilolock database');
-  const report = await importInto(destination, path, archive);
+  const file = new File([await openAsBlob(path)], basename(path));
+  const { operation } = await destination.client.change(
+    DOCUMENTS.importArchive,
+    { expectedSha256: archive.sha256, waitSeconds: 25 },
+    file,
+  );
+  const report = present(operation?.report, 'the import has ended');
   tell('versions', report.versionCount);
   tell('tags', report.tagCount);
   tell('resource spans', report.resourceSpanCount);
   tell('outputs', report.outputCount);
-  const restored = await previewOf(destination);
+  const restored = await historyOf(destination.client, SAMPLE_LABEL);
   tell('history digest', restored.historyDigest);
 
   say('Export again', 'from the second database');
-  const second = await exportFrom(destination);
+  const second = await exportTo(join(directory, 'exported-again.klstate'), destination);
   tell('history digest', second.historyDigest);
 
   const digests = [
@@ -162,33 +141,10 @@ async function startBackend(server: EmbeddedServer, directory: string, name: str
   };
 }
 
-async function previewOf({ client }: Backend): Promise<Manifest> {
-  const state = await client.ask(PREVIEW, { name: SAMPLE_LABEL });
-  if (state === null) throw new Error(`There is no state ${SAMPLE_LABEL}.`);
-  return state.manifest;
-}
-
-async function exportFrom({ client }: Backend): Promise<ExportedArchive> {
-  return (await client.change(EXPORT, { name: SAMPLE_LABEL, waitSeconds: 25 })).operation.archive;
-}
-
-/** Saves what a download link gives, for the owner alone. */
-async function save(url: string, path: string): Promise<void> {
-  const response = await fetch(url);
-  if (!response.ok || response.body === null) {
-    throw new Error(`The download was refused with status ${response.status}.`);
-  }
-  await writeFile(path, response.body, { mode: 0o600 });
-}
-
-async function importInto({ client }: Backend, path: string, archive: ExportedArchive): Promise<Report> {
-  const file = new File([await openAsBlob(path)], basename(path));
-  const { operation } = await client.change(
-    IMPORT,
-    { expectedSha256: archive.sha256, waitSeconds: 25 },
-    file,
-  );
-  return operation.report;
+/** Exports the sample as `kl` does. */
+function exportTo(path: string, { client }: Backend): Promise<ExportedFile> {
+  const exported = { name: SAMPLE_LABEL, path, historyDigest: null, replace: false, identity: null };
+  return exportState(client, exported, new Work('demo', () => {}));
 }
 
 function say(step: string, what: string): void {
