@@ -6,7 +6,7 @@ import { DatabaseUnavailableError, interpretError, isEndOfSession } from './erro
 import { kyselyOfStatements, kyselyOfTransaction } from './kysely.ts';
 import { queryPinned } from './pinned-query.ts';
 import { PreparedStatements } from './prepared-statements.ts';
-import { type Lane, PURPOSES, type Purpose, pinsOf, type StatementPurpose } from './purposes.ts';
+import { type Lane, PINS, PURPOSES, type Purpose, type StatementPurpose } from './purposes.ts';
 import { RoutedPool } from './routed-pool.ts';
 import type { Database } from './types.ts';
 
@@ -49,14 +49,6 @@ export interface DatabaseSession {
   discard(reason: Error): void;
   /** Whether the session was discarded. */
   readonly discarded: boolean;
-}
-
-/** Options of {@link connectDatabase}. */
-export interface ConnectOptions {
-  /** The address in any form that libpq reads, see {@link readDsn}. */
-  readonly connectionString: string;
-  /** Most connections open at one time for each kind of work but the queue, see {@link Lane}; 8 when absent. */
-  readonly maxConnections?: number;
 }
 
 /** The server answered COMMIT with a rollback: an earlier statement had failed and its error was swallowed. */
@@ -111,13 +103,21 @@ const FORCED_CLOSE_MS = 1_000;
 /**
  * Opens a database. No connection is made before the first query.
  *
+ * @param options.connectionString the address in any form that libpq reads, see {@link readDsn}.
+ * @param options.maxConnections most connections open at one time for each kind of work but the queue, see {@link Lane}.
  * @throws DsnError when the address cannot be read.
  *
  * Values of the types bigint, timestamptz, json and jsonb (and arrays of them) come back as PostgreSQL's own text, never
  * parsed. Nothing is set for a session: see `purposes.ts`.
  */
-export function connectDatabase(options: ConnectOptions): KilolockDatabase {
-  const address = readDsn(options.connectionString);
+export function connectDatabase({
+  connectionString,
+  maxConnections = 8,
+}: {
+  readonly connectionString: string;
+  readonly maxConnections?: number;
+}): KilolockDatabase {
+  const address = readDsn(connectionString);
   const { user, password, database } = address;
   const clients = new Set<pg.PoolClient>();
   const makePool = (max: number) => {
@@ -144,7 +144,6 @@ export function connectDatabase(options: ConnectOptions): KilolockDatabase {
     });
     return pool;
   };
-  const { maxConnections = 8 } = options;
   const pools = {
     reads: makePool(maxConnections),
     writes: makePool(maxConnections),
@@ -153,7 +152,7 @@ export function connectDatabase(options: ConnectOptions): KilolockDatabase {
   };
   return databaseOn(pools, async () => {
     const ended = Promise.all(Object.values(pools).map((pool) => pool.end()));
-    if (await isOver(ended, CLOSE_GRACE_MS)) return;
+    if (await isOver(ended, CLOSE_GRACE_MS)) return void (await ended);
     for (const client of clients) cut(client);
     await isOver(ended, FORCED_CLOSE_MS);
   });
@@ -172,8 +171,11 @@ export function databaseOn(
     for(purpose) {
       const made = statements.get(purpose);
       if (made !== undefined) return made;
+      const kept = PURPOSES[purpose].readOnly ? prepared : null;
       const kysely = kyselyOfStatements((text, values) =>
-        runStatement(database, purpose, text, values, PURPOSES[purpose].readOnly ? prepared : null),
+        inSession(database, purpose, (session) =>
+          session.answered(queryPinned(session.client, PINS[purpose], text, values, kept)),
+        ),
       );
       statements.set(purpose, kysely);
       return kysely;
@@ -186,13 +188,15 @@ export function databaseOn(
   return database;
 }
 
+/** Whether work has ended, in whatever way, within so much time. */
 async function isOver(work: Promise<unknown>, withinMs: number): Promise<boolean> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<false>((resolve) => {
     timer = setTimeout(resolve, withinMs, false);
   });
   try {
-    return await Promise.race([work.then(() => true), late]);
+    const ended = () => true;
+    return await Promise.race([work.then(ended, ended), late]);
   } finally {
     clearTimeout(timer);
   }
@@ -203,54 +207,32 @@ function cut(client: pg.PoolClient): void {
   (client as pg.PoolClient & Pick<pg.Client, 'connection'>).connection.stream.destroy();
 }
 
-/** Runs one statement in a transaction of its own. */
-async function runStatement(
-  database: KilolockDatabase,
-  purpose: Purpose,
-  text: string,
-  values: readonly unknown[],
-  prepared: PreparedStatements | null,
-): Promise<pg.QueryResult> {
-  const session = await openSession(database, purpose);
-  try {
-    return await session.answered(queryPinned(session.client, pinsOf(purpose), text, values, prepared));
-  } catch (error) {
-    if (isEndOfSession(error)) session.discard(error as Error);
-    throw interpretError(error, purpose);
-  } finally {
-    session.release();
-  }
-}
-
 /**
  * Runs what a library asks of the database that reads values by pg's own types: one statement, or a script that begins and
  * ends a transaction of its own. Either is made ours and limited by its purpose.
  *
  * @throws as the statements of {@link KilolockDatabase.for} do.
  */
-export async function runForLibrary(
+export function runForLibrary(
   database: KilolockDatabase,
   purpose: Purpose,
   text: string,
   values: readonly unknown[] = [],
 ): Promise<pg.QueryResult> {
-  const session = await openSession(database, purpose);
-  const pins = pinsOf(purpose);
-  try {
-    if (!isScript(text)) {
-      return await session.answered(queryPinned(session.client, pins, text, values, null, pg.types));
+  return inSession(database, purpose, async (session) => {
+    const pins = PINS[purpose];
+    if (!isScript(text))
+      return session.answered(queryPinned(session.client, pins, text, values, null, pg.types));
+    try {
+      // A BEGIN within a simple query takes in what stands before it in there: the pins are part of the script's transaction.
+      const script = { text: [...pins, text].join('; '), types: pg.types };
+      const results = await session.answered(session.client.query(script));
+      return (Array.isArray(results) ? results.slice(pins.length) : results) as pg.QueryResult;
+    } catch (error) {
+      await rollBack(session);
+      throw error;
     }
-    // A BEGIN within a simple query takes in what stands before it in there: the pins are part of the script's transaction.
-    const script = { text: [...pins, text].join('; '), types: pg.types };
-    const results = await session.answered(session.client.query(script));
-    return (Array.isArray(results) ? results.slice(pins.length) : results) as pg.QueryResult;
-  } catch (error) {
-    if (isScript(text)) await rollBack(session);
-    if (isEndOfSession(error)) session.discard(error as Error);
-    throw interpretError(error, purpose);
-  } finally {
-    session.release();
-  }
+  });
 }
 
 function isScript(text: string): boolean {
@@ -276,33 +258,32 @@ export async function inTransaction<T>(
 ): Promise<T> {
   const { signal } = options;
   signal?.throwIfAborted();
-  const session = await openSession(database, purpose);
-  const abort = () => session.discard(signal?.reason);
-  signal?.addEventListener('abort', abort, { once: true });
-  try {
-    // The purpose is for whoever reads the server's log.
-    const opening = [`begin /* ${purpose} */`, ...pinsOf(purpose)];
-    await session.answered(session.client.query(opening.join('; ')));
-    const result = await work(session);
-    if (PURPOSES[purpose].readOnly) {
-      // A reader has nothing to commit: it may stop in the middle of a COPY and discard the session, or lose it now.
-      if (!session.discarded) {
-        await session.answered(session.client.query('commit')).catch((error) => session.discard(error));
+  return inSession(database, purpose, async (session) => {
+    const abort = () => session.discard(signal?.reason);
+    signal?.addEventListener('abort', abort, { once: true });
+    try {
+      // The purpose is for whoever reads the server's log.
+      const opening = [`begin /* ${purpose} */`, ...PINS[purpose]];
+      await session.answered(session.client.query(opening.join('; ')));
+      const result = await work(session);
+      if (PURPOSES[purpose].readOnly) {
+        // A reader has nothing to commit: it may stop in the middle of a COPY and discard the session, or lose it now.
+        if (!session.discarded) {
+          await session.answered(session.client.query('commit')).catch((error) => session.discard(error));
+        }
+        return result;
       }
+      // Cutting a COMMIT short would end nothing, and leave it open what became of it.
+      signal?.removeEventListener('abort', abort);
+      if ((await commit(database, session)) === 'ROLLBACK') throw new TransactionRolledBackError();
       return result;
+    } catch (error) {
+      await rollBack(session);
+      throw signal?.aborted && !(error instanceof CommitUndecidedError) ? signal.reason : error;
+    } finally {
+      signal?.removeEventListener('abort', abort);
     }
-    // Cutting a COMMIT short would end nothing, and leave it open what became of it.
-    signal?.removeEventListener('abort', abort);
-    if ((await commit(database, session)) === 'ROLLBACK') throw new TransactionRolledBackError();
-    return result;
-  } catch (error) {
-    await rollBack(session);
-    if (signal?.aborted && !(error instanceof CommitUndecidedError)) throw signal.reason;
-    throw interpretError(error, purpose);
-  } finally {
-    signal?.removeEventListener('abort', abort);
-    session.release();
-  }
+  });
 }
 
 /**
@@ -312,6 +293,23 @@ export async function inTransaction<T>(
 async function rollBack(session: DatabaseSession): Promise<void> {
   if (session.discarded) return;
   await session.answered(session.client.query('rollback')).catch((failure) => session.discard(failure));
+}
+
+/** What is done on a connection in one exchange with the server. */
+async function inSession<T>(
+  database: KilolockDatabase,
+  purpose: Purpose,
+  work: (session: DatabaseSession) => Promise<T>,
+): Promise<T> {
+  const session = await openSession(database, purpose);
+  try {
+    return await work(session);
+  } catch (error) {
+    if (isEndOfSession(error)) session.discard(error as Error);
+    throw interpretError(error, purpose);
+  } finally {
+    session.release();
+  }
 }
 
 interface OpenSession extends DatabaseSession {
@@ -384,12 +382,7 @@ async function openSession(database: KilolockDatabase, purpose: Purpose): Promis
 async function checkOut(pool: pg.Pool, purpose: Purpose): Promise<pg.PoolClient> {
   const { connectionMs } = PURPOSES[purpose];
   const connecting = pool.connect();
-  if (
-    !(await isOver(
-      connecting.catch(() => {}),
-      connectionMs,
-    ))
-  ) {
+  if (!(await isOver(connecting, connectionMs))) {
     connecting.then(
       (client) => client.release(),
       () => {},

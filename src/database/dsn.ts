@@ -166,24 +166,18 @@ function encryptions(get: Get, name: string, host: string): (false | ConnectionO
     rootCertificate === undefined || rootCertificate === 'system' ? {} : { ca: read(get, 'sslrootcert') };
   const unverified = { ...client, rejectUnauthorized: false };
   const byAuthority = { ...client, ...authority, checkServerIdentity: () => undefined };
-  switch (mode) {
-    case 'disable':
-      return [false];
-    case 'allow':
-      return [false, unverified];
-    case 'prefer':
-      return [unverified, false];
-    case 'no-verify': // As pg spells it.
-      return [unverified];
-    case 'require':
-      return [rootCertificate === undefined ? unverified : byAuthority];
-    case 'verify-ca':
-      return [byAuthority];
-    case 'verify-full':
-      return [{ ...client, ...authority, ...(name !== host && { servername: name }) }];
-    default:
-      throw new DsnError('its sslmode is none of disable, allow, prefer, require, verify-ca and verify-full');
-  }
+  const verified = { ...client, ...authority, ...(name !== host && { servername: name }) };
+  const ways = new Map<string, (false | ConnectionOptions)[]>([
+    ['disable', [false]],
+    ['allow', [false, unverified]],
+    ['prefer', [unverified, false]],
+    ['no-verify', [unverified]], // As pg spells it.
+    ['require', [rootCertificate === undefined ? unverified : byAuthority]],
+    ['verify-ca', [byAuthority]],
+    ['verify-full', [verified]],
+  ]).get(mode);
+  if (ways !== undefined) return ways;
+  throw new DsnError('its sslmode is none of disable, allow, prefer, require, verify-ca and verify-full');
 }
 
 function read(get: Get, keyword: string): Buffer {
@@ -200,20 +194,17 @@ function timeoutOf(text: string | undefined): number | null {
   return Number(text) > 0 ? Number(text) : null;
 }
 
+const ROLES = new Map<string, DatabaseAddress['role']>([
+  ['any', 'any'],
+  ['prefer-standby', 'any'],
+  ['read-write', 'primary'],
+  ['primary', 'primary'],
+  ['read-only', 'standby'],
+  ['standby', 'standby'],
+]);
+
 function roleOf(attributes: string): DatabaseAddress['role'] {
-  switch (attributes) {
-    case 'any':
-    case 'prefer-standby':
-      return 'any';
-    case 'read-write':
-    case 'primary':
-      return 'primary';
-    case 'read-only':
-    case 'standby':
-      return 'standby';
-    default:
-      throw new DsnError(
-        'its target_session_attrs is none of any, read-write, read-only, primary, standby and prefer-standby',
-      );
-  }
+  const role = ROLES.get(attributes);
+  if (role !== undefined) return role;
+  throw new DsnError(`its target_session_attrs is none of ${[...ROLES.keys()].join(', ')}`);
 }

@@ -56,9 +56,9 @@ class PinnedQuery extends pg.Query {
   }
 
   #parse(connection: pg.Connection, text: string): string {
-    if (this.#prepared !== null) return this.#prepared.prepare(connection, text);
-    connection.parse({ name: '', text, types: [] }, true);
-    return '';
+    const name = this.#prepared?.prepare(connection, text) ?? null;
+    if (name === null) connection.parse({ name: '', text, types: [] }, true);
+    return name ?? '';
   }
 
   /** Whether pg has nothing to send before it binds the statement: it was sent in {@link prepare}. */

@@ -33,12 +33,9 @@ export class PreparedStatements {
   readonly #known = new WeakMap<pg.Connection, LRUCache<string, Prepared>>();
   #areKept = true;
 
-  /** Has a statement prepared, in the batch of messages that is being sent. The name to bind it by; '' when names are not kept. */
-  prepare(connection: pg.Connection, text: string): string {
-    if (!this.#areKept) {
-      connection.parse({ name: '', text, types: [] }, true);
-      return '';
-    }
+  /** Has a statement prepared, in the batch of messages that is being sent. The name to bind it by; null when names are not kept. */
+  prepare(connection: pg.Connection, text: string): string | null {
+    if (!this.#areKept) return null;
     const known = this.#known.get(connection) ?? keptOn(connection);
     this.#known.set(connection, known);
     const now = performance.now();

@@ -171,27 +171,13 @@ const PINNED_FOR_READS: Readonly<Record<string, string>> = {
 };
 
 /** What is younger than the oldest PostgreSQL that Kilolock runs on (14), and is pinned where it exists. */
-const PINNED_WHERE_KNOWN: Readonly<Record<string, string>> = {
-  transaction_timeout: '0',
-};
+const NO_TRANSACTION_TIMEOUT = `case when pg_catalog.current_setting('transaction_timeout', true) is not null then ${setConfig('transaction_timeout', '0')} end`;
 
 /**
  * How often PostgreSQL looks, while it works on a statement, whether the client is still there: the locks of a process that
  * died would keep whoever takes its work up waiting until the statement has ended. A server on Windows cannot look.
  */
 const CLIENT_CHECK = `case when pg_catalog.version() !~* 'mingw|visual c' then ${setConfig('client_connection_check_interval', '2000')} end`;
-
-/**
- * The statements that make a transaction ours, to be sent in front of its own within the same round trip. They hold until
- * the end of the transaction: what is set for a session does not survive a pooler, and would meet its other clients.
- */
-export function pinsOf(purpose: Purpose): readonly string[] {
-  const made = pins.get(purpose) ?? makePins(PURPOSES[purpose]);
-  pins.set(purpose, made);
-  return made;
-}
-
-const pins = new Map<Purpose, readonly string[]>();
 
 function makePins({ lane, isolation, readOnly, statementMs, lockMs, idleMs }: PurposeSettings): string[] {
   const settings = {
@@ -204,12 +190,7 @@ function makePins({ lane, isolation, readOnly, statementMs, lockMs, idleMs }: Pu
     ...(readOnly && { transaction_read_only: 'on' }),
   };
   const made = Object.entries(settings).map(([name, value]) => setConfig(name, value));
-  for (const [name, value] of Object.entries(PINNED_WHERE_KNOWN)) {
-    made.push(
-      `case when pg_catalog.current_setting('${name}', true) is not null then ${setConfig(name, value)} end`,
-    );
-  }
-  made.push(CLIENT_CHECK);
+  made.push(NO_TRANSACTION_TIMEOUT, CLIENT_CHECK);
   // The isolation level first, and by SET: it cannot be changed once a SELECT has taken a snapshot.
   return [`set transaction_isolation = '${isolation}'`, `select ${made.join(', ')}`];
 }
@@ -217,3 +198,11 @@ function makePins({ lane, isolation, readOnly, statementMs, lockMs, idleMs }: Pu
 function setConfig(name: string, value: string): string {
   return `pg_catalog.set_config('${name}', '${value}', true)`;
 }
+
+/**
+ * The statements that make a transaction ours, to be sent in front of its own within the same round trip. They hold until
+ * the end of the transaction: what is set for a session does not survive a pooler, and would meet its other clients.
+ */
+export const PINS = Object.fromEntries(
+  Object.entries(PURPOSES).map(([purpose, settings]) => [purpose, makePins(settings)]),
+) as Record<Purpose, string[]>;
