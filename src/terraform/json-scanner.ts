@@ -26,10 +26,12 @@ const LITERALS = ['true', 'false', 'null'].map((word) => Buffer.from(word));
 
 /**
  * By how much jsonb's binary form of a token can be longer than its text and the comma or colon behind it: every token has an
- * entry of 4 bytes; a number or container has a header and up to three bytes of padding besides.
+ * entry of 4 bytes, a container a header of 4, a number one of 6 and two bytes for each four digits, and both up to three bytes
+ * of padding. The last element of a container has no comma, but one of its brackets.
  */
-const GROWTH_A_TOKEN = 1;
-const GROWTH_WHERE_ALIGNED = 12;
+const GROWTH_OF_STRING = 1;
+const GROWTH_OF_NUMBER = 13;
+const GROWTH_OF_CONTAINER = 9;
 
 /**
  * A validating scanner over the bytes of one JSON document: the strict grammar of RFC 8259, and of what it
@@ -90,17 +92,17 @@ export class JsonScanner {
   ): number {
     const bytes = this.#bytes;
     this.#open(at, depth);
-    let p = skipWhitespace(bytes, at + 1);
+    let p = this.#skip(at + 1);
     if (bytes[p] === CLOSE_BRACE) return p + 1;
     for (let width = 1; ; width++) {
       const keyEnd = this.#key(p);
       const valueStart = this.#colon(keyEnd);
       const after = onMember(p, keyEnd, valueStart);
       if (after < 0) return ~after;
-      p = skipWhitespace(bytes, after);
+      p = this.#skip(after);
       if (bytes[p] === CLOSE_BRACE) return this.#close(p, width);
       if (bytes[p] !== COMMA) this.#unexpected(p, 'a comma or the end of the object');
-      p = skipWhitespace(bytes, p + 1);
+      p = this.#skip(p + 1);
     }
   }
 
@@ -108,13 +110,13 @@ export class JsonScanner {
   array(at: number, depth: number, onElement: (start: number) => number): number {
     const bytes = this.#bytes;
     this.#open(at, depth);
-    let p = skipWhitespace(bytes, at + 1);
+    let p = this.#skip(at + 1);
     if (bytes[p] === CLOSE_BRACKET) return p + 1;
     for (let width = 1; ; width++) {
-      p = skipWhitespace(bytes, onElement(p));
+      p = this.#skip(onElement(p));
       if (bytes[p] === CLOSE_BRACKET) return this.#close(p, width);
       if (bytes[p] !== COMMA) this.#unexpected(p, 'a comma or the end of the array');
-      p = skipWhitespace(bytes, p + 1);
+      p = this.#skip(p + 1);
     }
   }
 
@@ -135,7 +137,7 @@ export class JsonScanner {
         const isObject = c === OPEN_BRACE;
         kinds[level] = isObject ? 1 : 0;
         widths[level] = 1;
-        p = skipWhitespace(bytes, p + 1);
+        p = this.#skip(p + 1);
         if (bytes[p] === (isObject ? CLOSE_BRACE : CLOSE_BRACKET)) {
           level--;
           p++;
@@ -149,12 +151,12 @@ export class JsonScanner {
       // Here p is after a value: close what ends with it, then move to the next.
       for (;;) {
         if (level === depth) return p;
-        p = skipWhitespace(bytes, p);
+        p = this.#skip(p);
         const isObject = kinds[level] === 1;
         const d = bytes[p];
         if (d === COMMA) {
           widths[level] = (widths[level] ?? 0) + 1;
-          p = skipWhitespace(bytes, p + 1);
+          p = this.#skip(p + 1);
           if (isObject) p = this.#colon(this.#key(p));
           break;
         }
@@ -171,7 +173,7 @@ export class JsonScanner {
 
   /** Scans the string whose opening quote is at `at`. */
   string(at: number): number {
-    this.jsonbGrowth += GROWTH_A_TOKEN;
+    this.jsonbGrowth += GROWTH_OF_STRING;
     const bytes = this.#bytes;
     let p = at + 1;
     for (;;) {
@@ -185,15 +187,22 @@ export class JsonScanner {
     }
   }
 
+  /** The first position at or after `at` that holds no white space, of which jsonb keeps none. */
+  #skip(at: number): number {
+    const p = skipWhitespace(this.#bytes, at);
+    this.jsonbGrowth -= p - at;
+    return p;
+  }
+
   #key(at: number): number {
     if (this.#bytes[at] !== QUOTE) this.#unexpected(at, 'a key');
     return this.string(at);
   }
 
   #colon(at: number): number {
-    const p = skipWhitespace(this.#bytes, at);
+    const p = this.#skip(at);
     if (this.#bytes[p] !== COLON) this.#unexpected(p, 'a colon');
-    return skipWhitespace(this.#bytes, p + 1);
+    return this.#skip(p + 1);
   }
 
   #escape(stringStart: number, at: number): number {
@@ -222,7 +231,6 @@ export class JsonScanner {
   }
 
   #scalar(at: number): number {
-    this.jsonbGrowth += GROWTH_A_TOKEN;
     const c = this.#bytes[at] ?? -1;
     if (c === MINUS || isDigit(c)) return this.#number(at);
     for (const literal of LITERALS) {
@@ -234,7 +242,7 @@ export class JsonScanner {
   }
 
   #number(at: number): number {
-    this.jsonbGrowth += GROWTH_WHERE_ALIGNED;
+    this.jsonbGrowth += GROWTH_OF_NUMBER;
     const bytes = this.#bytes;
     const integerStart = bytes[at] === MINUS ? at + 1 : at;
     let p = this.#digits(at, integerStart);
@@ -307,7 +315,7 @@ export class JsonScanner {
 
   /** Counts a container that opens at `at`. */
   #open(at: number, depth: number): void {
-    this.jsonbGrowth += GROWTH_A_TOKEN + GROWTH_WHERE_ALIGNED;
+    this.jsonbGrowth += GROWTH_OF_CONTAINER;
     if (depth > this.deepest) this.deepest = depth;
     if (depth > MAX_DEPTH) this.fail(at, `objects and arrays are nested more than ${MAX_DEPTH} deep`);
   }

@@ -44,10 +44,30 @@ test('no document has a longer form as jsonb than was foreseen of it', async () 
     (values) =>
       `{"version":4,"outputs":{"o":{"value":[${values}]}},"resources":[{"mode":"data","instances":[{"attributes":[${values}]}]}],"x":[${values}]}`,
   );
-  const { rows } = await client.query<{ bytes: number }>(
-    'select pg_column_size(t.json::jsonb) as bytes from unnest($1::text[]) with ordinality as t (json, n) order by n',
+  expect((await kept(documents)).filter(({ bytes, foreseen }) => bytes > foreseen)).toEqual([]);
+  const printed = (await kept(documents)).map(({ text }) => text);
+  expect((await kept(printed)).filter(({ bytes, foreseen }) => bytes > foreseen)).toEqual([]);
+});
+
+test('white space counts as little as jsonb keeps it', async () => {
+  const instances = [{ attributes: { ids: [1, 2, 3], name: 'a b', none: {}, nested: [[{}], null] } }];
+  const document = { version: 4, resources: [{ mode: 'data', instances }] };
+  const spellings = [0, 2, 8].map((indent) => JSON.stringify(document, null, indent));
+  const [first, ...others] = (await kept(spellings)).map(({ foreseen }) => foreseen);
+  expect(others).toEqual([first, first]);
+});
+
+/** What jsonb makes of documents, and what was foreseen of each. */
+async function kept(
+  documents: readonly string[],
+): Promise<{ text: string; bytes: number; foreseen: number }[]> {
+  const { rows } = await client.query<{ text: string; bytes: number }>(
+    `select pg_column_size(json) as bytes, json::text as text from (
+       select given.json::jsonb, n from unnest($1::text[]) with ordinality as given (json, n) offset 0) t order by n`,
     [documents],
   );
-  const foreseen = documents.map((text) => readStateDocument(Buffer.from(text)).jsonbBytes);
-  expect(documents.filter((_, n) => (rows[n]?.bytes ?? Infinity) > (foreseen[n] ?? 0))).toEqual([]);
-});
+  return rows.map((row, n) => ({
+    ...row,
+    foreseen: readStateDocument(Buffer.from(documents[n] ?? '')).jsonbBytes,
+  }));
+}
