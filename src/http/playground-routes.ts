@@ -5,7 +5,6 @@ import { extname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
-import { getDistDirectory } from 'altair-static';
 import type { FastifyInstance } from 'fastify';
 import { HttpError } from './http-error.ts';
 import { preparePlaygroundPage } from './playground-page.ts';
@@ -88,12 +87,14 @@ export function addPlaygroundRoutes(server: FastifyInstance): void {
 /** Where each file is, by its address below the release. No other path is ever opened. */
 function servedFiles(): ReadonlyMap<string, string> {
   const own = fileURLToPath(new URL('./playground/', import.meta.url));
+  // Its code would take 8 MB to say so.
+  const altair = fileURLToPath(new URL('./dist/', import.meta.resolve('altair-static')));
   const memory = fileURLToPath(new URL('../../', import.meta.resolve('fake-indexeddb')));
   const hashes = fileURLToPath(new URL('./', import.meta.resolve('@noble/hashes/sha2.js')));
   const files = new Map(OWN_FILES.map((name) => [name, join(own, name)]));
   for (const name of HASH_FILES) files.set(`hashes/${name}`, join(hashes, name));
   for (const [prefix, directory] of [
-    ['static', getDistDirectory()],
+    ['static', altair],
     ['memory/auto', join(memory, 'auto')],
     ['memory/build/esm', join(memory, 'build/esm')],
   ] as const) {
