@@ -207,10 +207,14 @@ export function indexState(
   return new StateIndexer(bytes, limits, former ?? NO_DOCUMENT).index();
 }
 
-/** What was counted before a part of the document. */
-type Count = Pick<JsonScanner, 'jsonbGrowth' | 'expansion' | 'deepest' | 'widest'> & {
-  readonly dependencies: number;
-};
+/** What was counted before an element of the document. */
+class Count {
+  jsonbGrowth = 0;
+  expansion = 0;
+  deepest = 0;
+  widest = 0;
+  dependencies = 0;
+}
 
 class StateIndexer {
   readonly #bytes: Buffer;
@@ -226,6 +230,9 @@ class StateIndexer {
   readonly #earlierDependencies = new Map<number, number[]>();
   /** Start of the value that counts, by root key. */
   readonly #root = new Map<string, number>();
+  /** Written anew for each: the runtime puts a literal that a closure holds among what is old, where 15 MB would gather. */
+  readonly #beforeResource = new Count();
+  readonly #beforeInstance = new Count();
   #resourceCount = 0;
   /** Whether the key last looked up was a known one in another case. */
   #wasFolded = false;
@@ -358,7 +365,8 @@ class StateIndexer {
     }
     if (this.#isNull(at)) return this.#scanner.value(at, 2);
     this.#expect(at, OPEN_BRACE, 'a resource must be an object');
-    const before = this.#beginElement();
+    const before = this.#beforeResource;
+    this.#beginElement(before);
     const entries = this.#entries;
     const takenOver = this.#takenOver;
     const earlierLists = this.#earlierDependencies.size;
@@ -533,7 +541,8 @@ class StateIndexer {
     if (isNew && this.#repeatsInstance(former.next, at)) return this.#takeOverInstance(row, former.next, at);
     if (this.#isNull(at)) return this.#scanner.value(at, 4);
     this.#expect(at, OPEN_BRACE, 'an instance must be an object');
-    const before = this.#beginElement();
+    const before = this.#beforeInstance;
+    this.#beginElement(before);
     const base = this.#baseOf(row);
     let isFound = !isNew;
     const end = this.#scanner.object(at, 5, (keyStart, keyEnd, start) => {
@@ -603,15 +612,19 @@ class StateIndexer {
     return this.#resources.get(resource, RESOURCE.start) + this.#instances.get(row, INSTANCE.start);
   }
 
-  #beginElement(): Count {
-    const { jsonbGrowth, expansion, deepest, widest } = this.#scanner;
-    this.#scanner.deepest = 0;
-    this.#scanner.widest = 0;
-    return { jsonbGrowth, expansion, deepest, widest, dependencies: this.#dependencies };
+  #beginElement(before: Count): void {
+    const scanner = this.#scanner;
+    before.jsonbGrowth = scanner.jsonbGrowth;
+    before.expansion = scanner.expansion;
+    before.deepest = scanner.deepest;
+    before.widest = scanner.widest;
+    before.dependencies = this.#dependencies;
+    scanner.deepest = 0;
+    scanner.widest = 0;
   }
 
   /** @param length 0: the element cannot be taken over. */
-  #endElement(table: OffsetTable, row: number, before: Count, length: number): void {
+  #endElement(table: OffsetTable, row: number, before: Readonly<Count>, length: number): void {
     const scanner = this.#scanner;
     table.set(row, ELEMENT.from, 0);
     table.set(row, ELEMENT.length, length);
@@ -625,7 +638,7 @@ class StateIndexer {
   }
 
   /** Counts what was counted before again, as if nothing had been scanned since. */
-  #rewind({ dependencies, ...counted }: Count): void {
+  #rewind({ dependencies, ...counted }: Readonly<Count>): void {
     Object.assign(this.#scanner, counted);
     this.#dependencies = dependencies;
   }
