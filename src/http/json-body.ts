@@ -64,26 +64,19 @@ function tooLarge(maxBytes: number): HttpError {
   return new HttpError(413, 'PAYLOAD_TOO_LARGE', `The body is larger than the ${maxBytes} bytes accepted.`);
 }
 
-function receive(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
-  return new Promise((resolve, reject) => {
-    if (Number(request.headers['content-length'] ?? 0) > maxBytes) return reject(tooLarge(maxBytes));
-    const chunks: Buffer[] = [];
-    let length = 0;
-    // Not `for await`, which would destroy the request, and the answer with it, on the way out.
-    const onData = (chunk: Buffer) => {
+async function receive(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
+  if (Number(request.headers['content-length'] ?? 0) > maxBytes) throw tooLarge(maxBytes);
+  const chunks: Buffer[] = [];
+  let length = 0;
+  try {
+    // To destroy the request on the way out would be to destroy the answer with it.
+    for await (const chunk of request.iterator({ destroyOnReturn: false })) {
       length += chunk.length;
-      if (length > maxBytes) return settle(() => reject(tooLarge(maxBytes)));
+      if (length > maxBytes) throw tooLarge(maxBytes);
       chunks.push(chunk);
-    };
-    const onEnd = () => settle(() => resolve(Buffer.concat(chunks, length)));
-    const onClose = () => settle(() => reject(new HttpError(400, 'BAD_REQUEST', 'The client went away.')));
-    const settle = (outcome: () => void) => {
-      request.pause();
-      request.off('data', onData).off('end', onEnd).off('close', onClose);
-      outcome();
-    };
-    // Kept after settling: the socket's end is no news then, and must find a listener.
-    request.on('error', () => {});
-    request.on('data', onData).on('end', onEnd).on('close', onClose);
-  });
+    }
+  } catch (error) {
+    throw error instanceof HttpError ? error : new HttpError(400, 'BAD_REQUEST', 'The client went away.');
+  }
+  return Buffer.concat(chunks, length);
 }

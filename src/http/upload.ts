@@ -1,8 +1,7 @@
-import { createHash } from 'node:crypto';
 import { open, rm } from 'node:fs/promises';
-import { type Readable, Writable } from 'node:stream';
-import { pipeline } from 'node:stream/promises';
+import { addAbortSignal, type Readable } from 'node:stream';
 import { GraphQLError } from 'graphql';
+import { Digested } from '../base/digested.ts';
 import { plainFileName } from '../base/file-name.ts';
 import { letGo } from '../base/let-go.ts';
 
@@ -65,34 +64,29 @@ export async function spoolUpload(
   options: { maxBytes: number; signal: AbortSignal },
 ): Promise<SpooledUpload> {
   const { filename, createReadStream } = await upload;
-  const source = createReadStream();
-  // Until the pipeline below listens, an error of the source has no other listener and would end the process.
+  const source = addAbortSignal(options.signal, createReadStream());
+  // Until it is read below, an error of the source has no other listener and would end the process.
   source.on('error', () => {});
   const file = await open(path, 'wx', 0o600).catch((error: unknown) => {
     source.destroy();
     throw error;
   });
-  const hash = createHash('sha256');
-  let sizeBytes = 0;
-  const spool = new Writable({
-    write(piece: Buffer, _encoding, done) {
-      sizeBytes += piece.length;
-      if (sizeBytes > options.maxBytes) return done(new UploadTooLargeError(options.maxBytes));
-      hash.update(piece);
-      file.writeFile(piece).then(() => {
-        letGo(piece);
-        done();
-      }, done);
-    },
-    final: (done) => void file.close().then(() => done(), done),
-    destroy: (error, done) => void file.close().then(() => done(error), done),
-  });
+  const bytes = new Digested(source);
   try {
-    await pipeline(source, spool, { signal: options.signal });
+    for await (const piece of bytes) {
+      if (bytes.length > options.maxBytes) throw new UploadTooLargeError(options.maxBytes);
+      await file.writeFile(piece);
+      letGo(piece);
+    }
   } catch (error) {
     await rm(path, { force: true });
-    if (options.signal.aborted) throw new UploadInterruptedError('the request was given up');
-    throw error;
+    throw options.signal.aborted ? new UploadInterruptedError('the request was given up') : error;
+  } finally {
+    await file.close();
   }
-  return { sizeBytes: BigInt(sizeBytes), sha256: hash.digest('hex'), fileName: plainFileName(filename) };
+  return {
+    sizeBytes: BigInt(bytes.length),
+    sha256: bytes.sha256(),
+    fileName: plainFileName(filename),
+  };
 }
