@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { PassThrough, type Readable, type Writable } from 'node:stream';
 import { GraphQLError } from 'graphql';
 import { type FileUpload as LibraryFileUpload, processRequest, Upload } from 'graphql-upload-minimal';
+import { z } from 'zod';
 import { clip } from '../base/clip.ts';
 import { HttpError } from './http-error.ts';
 import { type FileUpload, UploadInterruptedError, UploadTooLargeError } from './upload.ts';
@@ -52,13 +53,28 @@ export async function receiveMultipartBody(
     file.destroy(interruption(refusal, maxFileBytes));
     parser?.destroy(refusal);
   };
-  const source = interpose(request, (attached) => {
+  const guard = (attached: Writable) => {
     parser = attached;
     // The library listens once; busboy can fail twice.
     attached.on('error', refuse);
-    countBytes(request, maxBodyBytes, () => refuse(bodyTooLarge(maxFileBytes)));
-    guardFields(attached, refuse, (found) => {
-      mapped = found;
+    let bytes = 0;
+    request.on('data', (chunk: Buffer) => {
+      bytes += chunk.length;
+      if (bytes > maxBodyBytes) refuse(bodyTooLarge(maxFileBytes));
+    });
+    // Fields are looked at before the library acts on them.
+    const libraryListeners = attached.listeners('field');
+    attached.removeAllListeners('field');
+    let operationsField: string | undefined;
+    attached.on('field', (name: string, value: string, info: { valueTruncated: boolean }) => {
+      try {
+        if (info.valueTruncated) throw fieldTooLarge(name);
+        if (name === 'operations') operationsField = value;
+        if (name === 'map') mapped = readMap(value, operationsField);
+      } catch (error) {
+        return refuse(error);
+      }
+      for (const listener of libraryListeners) Reflect.apply(listener, attached, [name, value, info]);
     });
     attached.prependListener('file', (part: string, stream: Readable) => {
       if (mapped === undefined) return;
@@ -69,11 +85,18 @@ export async function receiveMultipartBody(
       stream.pipe(file, { end: false });
     });
     attached.once('finish', () => file.end());
-  });
+  };
+  // The library attaches its parser with `pipe`, which is the one moment at which the parser can be reached.
+  const { pipe } = request;
+  request.pipe = <Parser extends NodeJS.WritableStream>(attached: Parser): Parser => {
+    request.pipe = pipe;
+    guard(attached as Parser & Writable);
+    return request.pipe(attached);
+  };
 
   let operations: unknown;
   try {
-    operations = await processRequest(source, response, {
+    operations = await processRequest(request, response, {
       maxFieldSize: MAX_FIELD_BYTES + 1,
       // Busboy takes a file that reaches the limit for truncated: the limit given is one more than the limit meant.
       maxFileSize: maxFileBytes + 1,
@@ -94,57 +117,6 @@ export async function receiveMultipartBody(
   return operations;
 }
 
-/**
- * The request as the library sees it. The library attaches its parser with `pipe`, which is the one moment at which
- * the parser can be reached.
- */
-function interpose(request: IncomingMessage, onParser: (parser: Writable) => void): IncomingMessage {
-  return new Proxy(request, {
-    get(target, property) {
-      if (property === 'pipe') {
-        return (parser: Writable) => {
-          onParser(parser);
-          return target.pipe(parser);
-        };
-      }
-      const value: unknown = Reflect.get(target, property, target);
-      return typeof value === 'function' ? value.bind(target) : value;
-    },
-  });
-}
-
-function countBytes(request: IncomingMessage, maxBytes: number, onExceeded: () => void): void {
-  let bytes = 0;
-  request.on('data', function count(chunk: Buffer) {
-    bytes += chunk.length;
-    if (bytes <= maxBytes) return;
-    request.off('data', count);
-    onExceeded();
-  });
-}
-
-/** Checks the fields before the library acts on them, and tells what the `map` field says of the file. */
-function guardFields(
-  parser: Writable,
-  refuse: (error: HttpError) => void,
-  onMapped: (mapped: MappedFile) => void,
-): void {
-  const libraryListeners = parser.listeners('field');
-  parser.removeAllListeners('field');
-  let operations: string | undefined;
-  parser.on('field', (name: string, value: string, info: { valueTruncated: boolean }) => {
-    try {
-      if (info.valueTruncated) throw fieldTooLarge(name);
-      if (name === 'operations') operations = value;
-      if (name === 'map') onMapped(readMap(value, operations));
-    } catch (error) {
-      refuse(asHttpError(error));
-      return;
-    }
-    for (const listener of libraryListeners) Reflect.apply(listener, parser, [name, value, info]);
-  });
-}
-
 /** Where the one file of a request comes from and goes to. */
 interface MappedFile {
   /** The name of its part. */
@@ -153,22 +125,21 @@ interface MappedFile {
   readonly path: readonly string[];
 }
 
+const mapOfParts = z.record(z.string(), z.tuple([z.string()]));
+
 /** Anything but one part for one place in the variables, which is there and null, is refused. */
 function readMap(mapField: string, operationsField: string | undefined): MappedFile {
   if (operationsField === undefined)
     throw badRequest('the "operations" field must come before the "map" field');
   const operations = parseField('operations', operationsField);
   if (Array.isArray(operations)) throw badRequest('batches are not accepted');
-  const map = parseField('map', mapField);
-  const entries = isRecord(map) ? Object.entries(map) : [];
-  const [entry] = entries;
-  const paths: unknown = entry?.[1];
-  const place: unknown = Array.isArray(paths) && paths.length === 1 ? paths[0] : undefined;
-  if (entries.length !== 1 || entry === undefined || typeof place !== 'string') {
+  const [entry, ...more] = Object.entries(mapOfParts.safeParse(parseField('map', mapField)).data ?? {});
+  if (entry === undefined || more.length > 0) {
     throw badRequest(
       'the "map" field must name one part and one path, as in {"0": ["variables.input.file"]}',
     );
   }
+  const [part, [place]] = entry;
   const path = place.split('.');
   if (path[0] !== 'variables' || path.length < 2 || path.some((key) => PROTOTYPE_NAMES.has(key))) {
     throw badRequest(
@@ -178,7 +149,7 @@ function readMap(mapField: string, operationsField: string | undefined): MappedF
   if (valueAt(operations, path) !== null) {
     throw badRequest('the "operations" field must hold null at the path that the "map" field names');
   }
-  return { part: entry[0], path };
+  return { part, path };
 }
 
 /** What stands at a path of own members; undefined when the path leads nowhere. */
@@ -199,10 +170,6 @@ function parseField(name: string, text: string): unknown {
   }
 }
 
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
 /** Gives the resolver the guarded file in place of the one the library would hand to it, once: a second reader would find it empty. */
 function guardUpload(
   operations: unknown,
@@ -217,7 +184,12 @@ function guardUpload(
     ({ filename }) => ({
       filename,
       createReadStream() {
-        if (isTaken) throw alreadyTaken();
+        if (isTaken) {
+          throw new GraphQLError(
+            'Another field of this request has taken the file; send it in a request for each of them.',
+            { extensions: { code: 'BAD_USER_INPUT' } },
+          );
+        }
         isTaken = true;
         return file;
       },
@@ -230,13 +202,6 @@ function guardUpload(
   guarded.catch(() => {});
   // The library types its streams as fs.ReadStream, which they never were.
   upload.promise = guarded as Promise<LibraryFileUpload>;
-}
-
-function alreadyTaken(): GraphQLError {
-  return new GraphQLError(
-    'Another field of this request has taken the file; send it in a request for each of them.',
-    { extensions: { code: 'BAD_USER_INPUT' } },
-  );
 }
 
 /** What whoever reads the file is told of a request that is refused after its operation was known. */
