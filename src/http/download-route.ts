@@ -78,14 +78,17 @@ async function answer(
     'content-disposition': attachment(download.fileName),
     'referrer-policy': 'no-referrer',
   });
-  if (!matchesMatch(request.headers['if-match'], etag)) {
+  const { 'if-match': ifMatch, 'if-none-match': ifNoneMatch } = request.headers;
+  // Strongly compared: a weak tag matches nothing (RFC 9110, 13.1.1).
+  if (ifMatch !== undefined && !namesAny(ifMatch, [etag])) {
     throw new HttpError(
       412,
       'PRECONDITION_FAILED',
       'The file at this link is not the one that If-Match names.',
     );
   }
-  if (matchesNoneMatch(request.headers['if-none-match'], etag)) return reply.code(304).send();
+  // Weakly compared (RFC 9110, 13.1.2).
+  if (ifNoneMatch !== undefined && namesAny(ifNoneMatch, [etag, `W/${etag}`])) return reply.code(304).send();
 
   const range = requestedRange(request, etag, size);
   if (range === 'unsatisfiable') {
@@ -105,16 +108,15 @@ async function answer(
   const length = range ? range.end - range.start + 1 : size;
   reply.header('content-length', length);
   if (request.method === 'HEAD') return reply.send();
+  const end = await putOnRecord(request, download);
   if (download.address !== null) {
     // What comes of it nobody here learns: on record it has begun.
-    await putOnRecord(request, download);
     for (const name of ['content-length', 'content-range', 'content-type', 'content-disposition', 'etag']) {
       reply.removeHeader(name);
     }
     noteDownload('redirected', 0n);
     return reply.redirect(await download.address(), 302);
   }
-  const end = await putOnRecord(request, download);
   const body = await open(request, download, range, end);
   reportEnd(request, reply, body, length, end);
   return reply.send(body);
@@ -132,23 +134,21 @@ function requestedRange(
   return parseRange(range, size);
 }
 
-/** `If-Match` compares strongly: a weak tag matches nothing (RFC 9110, 13.1.1). */
-function matchesMatch(header: string | undefined, etag: string): boolean {
-  if (header === undefined) return true;
-  return header.split(',').some((candidate) => ['*', etag].includes(candidate.trim()));
+/** Whether a list of entity tags names one of these, or `*`, which is whatever there is. */
+function namesAny(list: string, tags: readonly string[]): boolean {
+  return list.split(',').some((candidate) => ['*', ...tags].includes(candidate.trim()));
 }
 
-/** `If-None-Match` compares weakly (RFC 9110, 13.1.2). */
-function matchesNoneMatch(header: string | undefined, etag: string): boolean {
-  if (header === undefined) return false;
-  return header.split(',').some((candidate) => ['*', etag, `W/${etag}`].includes(candidate.trim()));
-}
-
-async function putOnRecord(request: FastifyRequest, download: Download): ReturnType<Download['begin']> {
+/** @returns puts on record what came of the download; that it cannot is for the log. */
+async function putOnRecord({ scope: { logger } }: FastifyRequest, download: Download): Promise<RecordEnd> {
   try {
-    return await download.begin();
+    const end = await download.begin();
+    return (outcome) =>
+      end(outcome).catch((error: unknown) => {
+        logger.error({ error: describeError(error) }, 'recording the end of the download failed');
+      });
   } catch (error) {
-    request.scope.logger.error({ error: describeError(error) }, 'recording the download failed');
+    logger.error({ error: describeError(error) }, 'recording the download failed');
     throw new HttpError(
       503,
       'NOT_READY',
@@ -167,11 +167,8 @@ async function open(
   try {
     return await (range ? download.read(range) : download.read());
   } catch (error) {
-    const { logger } = request.scope;
-    logger.error({ error: describeError(error) }, 'the archive cannot be read');
-    await end({ bytes: 0n, isWhole: false }).catch((problem: unknown) => {
-      logger.error({ error: describeError(problem) }, 'recording the end of the download failed');
-    });
+    request.scope.logger.error({ error: describeError(error) }, 'the archive cannot be read');
+    await end({ bytes: 0n, isWhole: false });
     throw new HttpError(503, 'NOT_READY', 'The archive cannot be read at this moment; try again.');
   }
 }
@@ -202,9 +199,7 @@ function reportEnd(
   const tellEnd = () => {
     const isWhole = reply.raw.writableFinished && bytes === BigInt(declaredBytes);
     noteDownload(isWhole ? 'whole' : 'cut', bytes);
-    end({ bytes, isWhole }).catch((error: unknown) => {
-      logger.error({ error: describeError(error) }, 'recording the end of the download failed');
-    });
+    void end({ bytes, isWhole });
   };
   // The client may have left while the access was put on record.
   if (reply.raw.closed) tellEnd();

@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { finished, PassThrough, Readable } from 'node:stream';
+import { setTimeout as pause } from 'node:timers/promises';
 import { DataStore, type Locker, Server, TUS_RESUMABLE, Upload } from '@tus/server';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { type OpenUpload, UploadRefusedError, uploadIsOver } from '../operations/uploads.ts';
@@ -177,12 +178,10 @@ class TakeoverLocker implements Locker {
   readonly #atWork = new Map<string, { readonly end: () => void; readonly ended: Promise<void> }>();
 
   newLock(id: string) {
-    let tellEnd = () => {};
+    const { promise: ended, resolve: tellEnd } = Promise.withResolvers<void>();
     return {
       lock: async (_signal: AbortSignal, end: () => void) => {
         const before = this.#atWork.get(id);
-        const { promise: ended, resolve } = Promise.withResolvers<void>();
-        tellEnd = resolve;
         const own = { end, ended };
         this.#atWork.set(id, own);
         ended.then(() => {
@@ -190,10 +189,7 @@ class TakeoverLocker implements Locker {
         });
         if (before === undefined) return;
         before.end();
-        const { promise: isTime, resolve: itIsTime } = Promise.withResolvers<void>();
-        const timer = setTimeout(itIsTime, TAKEOVER_MS);
-        await Promise.race([before.ended, isTime]);
-        clearTimeout(timer);
+        await Promise.race([before.ended, pause(TAKEOVER_MS, undefined, { ref: false })]);
       },
       unlock: async () => tellEnd(),
     };
