@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { MIMEType } from 'node:util';
-import { ApolloServer, type ApolloServerPlugin } from '@apollo/server';
+import { ApolloServer } from '@apollo/server';
 import {
   ApolloServerPluginCacheControlDisabled,
   ApolloServerPluginLandingPageDisabled,
@@ -16,6 +16,7 @@ import { InvalidCredentialError } from '../auth/jwt-verifier.ts';
 import type { Principal } from '../auth/principal.ts';
 import { KeySetUnavailableError } from '../auth/remote-key-set.ts';
 import { describeError, originalError, redactSecrets } from '../base/error-log.ts';
+import { present } from '../base/invariant.ts';
 import { noteRefusal } from '../base/telemetry.ts';
 import { DatabaseUnavailableError } from '../database/errors.ts';
 import { fragmentRingsRule, MAX_VALIDATION_ERRORS } from './fragment-rings.ts';
@@ -24,7 +25,7 @@ import { receiveJsonBody, refuseCodings } from './json-body.ts';
 import { MAX_DOCUMENT_TOKENS } from './limits.ts';
 import { maskError } from './masking.ts';
 import { receiveMultipartBody } from './multipart-body.ts';
-import { operationCheckPlugin } from './operation-check.ts';
+import { operationPlugin } from './operation-check.ts';
 import { requestScope } from './request-scope.ts';
 import { refuseOtherMethods } from './route-methods.ts';
 
@@ -53,7 +54,7 @@ export interface ContextRequest {
 }
 
 /** What GraphQL over HTTP needs from the rest. */
-export interface GraphqlRouteOptions<Context extends { principal: Principal | null }> {
+export interface GraphqlRouteOptions<Context extends object> {
   /** The schema, which enforces its own authorisation: callers without a credential get as far as it. */
   readonly schema: GraphQLSchema;
   /**
@@ -71,6 +72,8 @@ export interface GraphqlRouteOptions<Context extends { principal: Principal | nu
   readonly maxInlineUploadBytes: number;
   /** Whether there is a playground to lead browsers to. */
   readonly playground: boolean;
+  /** Where request lines and failures go. */
+  readonly logger: Logger;
 }
 
 /**
@@ -79,12 +82,15 @@ export interface GraphqlRouteOptions<Context extends { principal: Principal | nu
  *
  * @param publicUrl the address clients reach the service at, known once the server listens.
  */
-export function addGraphqlRoute<Context extends { principal: Principal | null }>(
+export async function addGraphqlRoute<Context extends object>(
   server: FastifyInstance,
-  apollo: ApolloServer<Context>,
   publicUrl: () => string,
   options: GraphqlRouteOptions<Context>,
-): void {
+): Promise<void> {
+  const apollo = createApollo(options);
+  await apollo.start();
+  // When the requests at work have their answers.
+  server.addHook('onClose', () => apollo.stop());
   const handle = fastifyApolloHandler(apollo, {
     context: async (request: FastifyRequest) => {
       const { principal, fromGateway, requestId, signal } = request.scope;
@@ -135,12 +141,13 @@ export function addGraphqlRoute<Context extends { principal: Principal | null }>
   refuseOtherMethods(server, GRAPHQL_PATH, options.playground ? ['POST', 'GET'] : ['POST']);
 }
 
-/** Starts the GraphQL server. Nothing of it depends on the environment, and nothing of it reports to anyone. */
-export async function startApollo<Context extends { principal: Principal | null }>(
-  { schema, introspection }: Pick<GraphqlRouteOptions<Context>, 'schema' | 'introspection'>,
-  logger: Logger,
-): Promise<ApolloServer<Context>> {
-  const apollo = new ApolloServer<Context>({
+/** The GraphQL server. Nothing of it depends on the environment, and nothing of it reports to anyone. */
+function createApollo<Context extends object>({
+  schema,
+  introspection,
+  logger,
+}: GraphqlRouteOptions<Context>) {
+  return new ApolloServer<Context>({
     schema,
     introspection,
     csrfPrevention: { requestHeaders: CSRF_HEADERS },
@@ -158,7 +165,7 @@ export async function startApollo<Context extends { principal: Principal | null 
       warn: (message: unknown) => logger.warn(redactSecrets(String(message))),
       error: (message: unknown) => logger.error(redactSecrets(String(message))),
     },
-    formatError: maskAndLog(logger),
+    formatError: maskAndLog,
     plugins: [
       ApolloServerPluginCacheControlDisabled(),
       // Answers whoever asks with TRACE_HEADER, which only the gateway's requests get this far with.
@@ -166,12 +173,9 @@ export async function startApollo<Context extends { principal: Principal | null 
       ApolloServerPluginLandingPageDisabled(),
       ApolloServerPluginSchemaReportingDisabled(),
       ApolloServerPluginUsageReportingDisabled(),
-      operationNamePlugin(),
-      operationCheckPlugin(),
+      operationPlugin(),
     ],
   });
-  await apollo.start();
-  return apollo;
 }
 
 async function authenticate(
@@ -244,34 +248,19 @@ async function receiveBody(request: FastifyRequest, maxInlineUploadBytes: number
   return receiveMultipartBody(request.raw, request.scope.response, maxInlineUploadBytes);
 }
 
-function maskAndLog(logger: Logger) {
-  return (formatted: GraphQLFormattedError, error: unknown): GraphQLFormattedError => {
-    const scope = requestScope.getStore();
-    const answered = maskError(formatted, error, scope?.requestId ?? 'unknown');
-    noteRefusal('graphql', String(answered.extensions?.code));
-    const origin = originalError(error);
-    const isUnavailable = origin instanceof DatabaseUnavailableError;
-    const isFailure = answered.extensions?.code === 'INTERNAL';
-    if ((isFailure || isUnavailable) && !scope?.loggedErrors.has(origin)) {
-      scope?.loggedErrors.add(origin);
-      (scope?.logger ?? logger)[isUnavailable ? 'warn' : 'error'](
-        { error: describeError(error), path: formatted.path },
-        isUnavailable ? 'the database is unavailable' : 'GraphQL request failed',
-      );
-    }
-    return answered;
-  };
-}
-
-function operationNamePlugin(): ApolloServerPlugin {
-  return {
-    async requestDidStart() {
-      return {
-        async didResolveOperation({ operationName }) {
-          const scope = requestScope.getStore();
-          if (scope && operationName) scope.operationName = operationName.slice(0, 100);
-        },
-      };
-    },
-  };
+function maskAndLog(formatted: GraphQLFormattedError, error: unknown): GraphQLFormattedError {
+  const { requestId, logger, loggedErrors } = present(requestScope.getStore(), 'a request is answered');
+  const answered = maskError(formatted, error, requestId);
+  noteRefusal('graphql', String(answered.extensions?.code));
+  const origin = originalError(error);
+  const isUnavailable = origin instanceof DatabaseUnavailableError;
+  const isFailure = answered.extensions?.code === 'INTERNAL';
+  if ((isFailure || isUnavailable) && !loggedErrors.has(origin)) {
+    loggedErrors.add(origin);
+    logger[isUnavailable ? 'warn' : 'error'](
+      { error: describeError(error), path: formatted.path },
+      isUnavailable ? 'the database is unavailable' : 'GraphQL request failed',
+    );
+  }
+  return answered;
 }

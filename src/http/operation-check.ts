@@ -1,18 +1,21 @@
 import type { ApolloServerPlugin } from '@apollo/server';
 import { GraphQLError, getVariableValues } from 'graphql';
 import { entitiesAnswered, refuseTooLarge } from './limits.ts';
+import { requestScope } from './request-scope.ts';
 import { variableProblems } from './variable-check.ts';
 
 /**
  * Looks at the operation that was chosen and at its variables before anything of it runs: whether the service has such
- * operations, whether the variables fit, and whether it asks for too much.
+ * operations, whether the variables fit, and whether it asks for too much. The scope of the request learns its name.
  */
-export function operationCheckPlugin(): ApolloServerPlugin<object> {
+export function operationPlugin(): ApolloServerPlugin<object> {
   return {
     async requestDidStart() {
       return {
         async didResolveOperation({ schema, document, operation, request, contextValue }) {
           if (operation === undefined) return;
+          const scope = requestScope.getStore();
+          if (scope) scope.operationName = operation.name?.value.slice(0, 100);
           // Validation has nothing to compare the fields of such an operation with, and lets it pass.
           if (!schema.getRootType(operation.operation)) {
             throw refusal('OPERATION_RESOLUTION_FAILURE', `This service has no ${operation.operation}.`);

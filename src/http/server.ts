@@ -3,7 +3,6 @@ import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:ht
 import type { AddressInfo, Socket } from 'node:net';
 import Fastify, { type FastifyReply, type FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
-import type { Principal } from '../auth/principal.ts';
 import { DISK_FULL, isDiskFull } from '../base/errno.ts';
 import { describeError } from '../base/error-log.ts';
 import { present } from '../base/invariant.ts';
@@ -11,7 +10,7 @@ import { noteRefusal, observeRequest } from '../base/telemetry.ts';
 import { DatabaseUnavailableError } from '../database/errors.ts';
 import { StoreUnavailableError } from '../store/object-store.ts';
 import { addDownloadRoute, DOWNLOAD_PATH, type DownloadRouteOptions } from './download-route.ts';
-import { addGraphqlRoute, GRAPHQL_PATH, type GraphqlRouteOptions, startApollo } from './graphql-route.ts';
+import { addGraphqlRoute, GRAPHQL_PATH, type GraphqlRouteOptions } from './graphql-route.ts';
 import { addHealthRoutes, type HealthRoutesOptions } from './health-routes.ts';
 import { errorBody, graphqlErrorBody, HttpError, INTERNAL_ERROR_MESSAGE } from './http-error.ts';
 import { closeOnlyIdleConnections } from './idle-connections.ts';
@@ -21,7 +20,7 @@ import type { RequestScope } from './request-scope.ts';
 import { addUploadRoute, UPLOAD_PATH, type UploadRouteOptions } from './upload-route.ts';
 
 /** What the HTTP layer needs from the rest. */
-export interface HttpServerOptions<Context extends { principal: Principal | null }>
+export interface HttpServerOptions<Context extends object>
   extends GraphqlRouteOptions<Context>,
     DownloadRouteOptions,
     UploadRouteOptions,
@@ -32,8 +31,6 @@ export interface HttpServerOptions<Context extends { principal: Principal | null
   readonly gatewayProofRequired: boolean;
   /** The metrics of the process; null: they are not served here. */
   readonly metrics: MetricsRouteOptions | null;
-  /** Where request lines and failures go. */
-  readonly logger: Logger;
   /** The address clients reach the service at, without a trailing slash; null: the one listened on. */
   readonly publicUrl: string | null;
 }
@@ -66,7 +63,7 @@ const PLAIN_REQUEST_ID = /^[A-Za-z0-9._-]{1,64}$/;
  * One log line is written for each request. It holds no query string, since links carry tokens there, no header and no
  * variable.
  */
-export async function createHttpServer<Context extends { principal: Principal | null }>(
+export async function createHttpServer<Context extends object>(
   options: HttpServerOptions<Context>,
 ): Promise<HttpServer> {
   const { logger } = options;
@@ -123,10 +120,8 @@ export async function createHttpServer<Context extends { principal: Principal | 
     throw new Error('unreachable: onRequest answers what has no route');
   });
 
-  const apollo = await startApollo<Context>(options, logger);
-  addGraphqlRoute(
+  await addGraphqlRoute(
     server,
-    apollo,
     () => present(options.publicUrl ?? listenedUrl, 'a request comes to an address listened on'),
     options,
   );
@@ -149,7 +144,6 @@ export async function createHttpServer<Context extends { principal: Principal | 
     async close() {
       draining = true;
       await server.close();
-      await apollo.stop();
     },
   };
 }
