@@ -14,7 +14,6 @@ import {
   importStateArchive,
 } from '../../operations/import-state-archive.ts';
 import { importStateSnapshot } from '../../operations/import-state-snapshot.ts';
-import type { OperationRecord } from '../../operations/operation-records.ts';
 import { type OperationOptions, undecided } from '../../operations/start-operation.ts';
 import { stageUpload } from '../../operations/uploads.ts';
 import {
@@ -179,21 +178,14 @@ async function operationPayload(
   if ('refusal' in outcome) return { operation: null, userErrors: [outcome.refusal] };
   if (reader === null) throw new Error('An operation was started in no environment.');
   forgetReads(reader.loaders);
-  const { operation, error } = await operationOrWhyNot(reader, outcome.value);
-  const problem = operation?.error ?? error;
-  return { operation: readOrNull(reader, operation), userErrors: problem ? [problem] : [] };
-}
-
-/** An operation that was started; when the database cannot be asked for it, the caller is told its id at least. */
-async function operationOrWhyNot(
-  { loaders }: Reader,
-  id: string,
-): Promise<{ operation: OperationRecord | null; error: UserError | null }> {
+  const id = outcome.value;
   try {
-    return { operation: await loaders.operationById.load(id), error: null };
+    const operation = await readOne(reader, ({ operationById }) => operationById.load(id));
+    return { operation, userErrors: operation?.error ? [operation.error] : [] };
   } catch (error) {
+    // That the database cannot be asked for it now is no reason not to tell its id.
     if (!isConnectionLost(error)) throw error;
-    return { operation: null, error: undecided(id) };
+    return { operation: null, userErrors: [undecided(id)] };
   }
 }
 
@@ -218,17 +210,14 @@ async function refusable<Value>(
       note('FORBIDDEN');
       throw forbidden(error.message);
     }
-    const refusal = refusalOf(error);
+    const refusal: UserError | null =
+      error instanceof UploadTooLargeError
+        ? { code: 'ARCHIVE_TOO_LARGE', message: error.message, path: pathTo('file') }
+        : toUserError(error);
     if (refusal === null) throw error;
     note(refusal.code);
     return { refusal };
   }
-}
-
-function refusalOf(error: unknown): UserError | null {
-  return error instanceof UploadTooLargeError
-    ? { code: 'ARCHIVE_TOO_LARGE', message: error.message, path: pathTo('file') }
-    : toUserError(error);
 }
 
 async function destinationReader(
