@@ -56,7 +56,7 @@ export function addDownloadRoute(server: FastifyInstance, options: DownloadRoute
           ? await options.openDownload(request.params.operationId, token, request.id)
           : null;
       if (download === null) {
-        throw new HttpError(404, 'NOT_FOUND', 'There is nothing to download at this link, or no longer.');
+        throw new HttpError('NOT_FOUND', 'There is nothing to download at this link, or no longer.');
       }
       return answer(request, reply, download);
     },
@@ -81,11 +81,7 @@ async function answer(
   const { 'if-match': ifMatch, 'if-none-match': ifNoneMatch } = request.headers;
   // Strongly compared: a weak tag matches nothing (RFC 9110, 13.1.1).
   if (ifMatch !== undefined && !namesAny(ifMatch, [etag])) {
-    throw new HttpError(
-      412,
-      'PRECONDITION_FAILED',
-      'The file at this link is not the one that If-Match names.',
-    );
+    throw new HttpError('PRECONDITION_FAILED', 'The file at this link is not the one that If-Match names.');
   }
   // Weakly compared (RFC 9110, 13.1.2).
   if (ifNoneMatch !== undefined && namesAny(ifNoneMatch, [etag, `W/${etag}`])) return reply.code(304).send();
@@ -93,7 +89,6 @@ async function answer(
   const range = requestedRange(request, etag, size);
   if (range === 'unsatisfiable') {
     throw new HttpError(
-      416,
       'RANGE_NOT_SATISFIABLE',
       `The file holds ${size} bytes; the range begins after them.`,
       {
@@ -150,7 +145,6 @@ async function putOnRecord({ scope: { logger } }: FastifyRequest, download: Down
   } catch (error) {
     logger.error({ error: describeError(error) }, 'recording the download failed');
     throw new HttpError(
-      503,
       'NOT_READY',
       'The download cannot be put on record at this moment, and is not given out without; try again.',
     );
@@ -169,7 +163,7 @@ async function open(
   } catch (error) {
     request.scope.logger.error({ error: describeError(error) }, 'the archive cannot be read');
     await end({ bytes: 0n, isWhole: false });
-    throw new HttpError(503, 'NOT_READY', 'The archive cannot be read at this moment; try again.');
+    throw new HttpError('NOT_READY', 'The archive cannot be read at this moment; try again.');
   }
 }
 

@@ -116,7 +116,7 @@ export async function addGraphqlRoute<Context extends object>(
         if (mediaType === 'multipart/form-data') {
           refuseCrossSite(request.headers);
           if (request.scope.principal === null) {
-            throw new HttpError(401, 'UNAUTHENTICATED', 'Authentication is required.', {
+            throw new HttpError('UNAUTHENTICATED', 'Authentication is required.', {
               'www-authenticate': 'Bearer',
             });
           }
@@ -133,7 +133,7 @@ export async function addGraphqlRoute<Context extends object>(
   if (options.playground) {
     server.get(GRAPHQL_PATH, async (request, reply) => {
       if (request.headers.accept?.includes('text/html')) return reply.redirect('/playground', 302);
-      throw new HttpError(405, 'METHOD_NOT_ALLOWED', 'This address serves POST.', {
+      throw new HttpError('METHOD_NOT_ALLOWED', 'This address serves POST.', {
         allow: 'POST',
       });
     });
@@ -187,13 +187,13 @@ async function authenticate(
   } catch (error) {
     if (error instanceof InvalidCredentialError) {
       request.scope.logger.info({ reason: error.reason }, 'credential refused');
-      throw new HttpError(401, 'UNAUTHENTICATED', error.message, {
+      throw new HttpError('UNAUTHENTICATED', error.message, {
         'www-authenticate': `Bearer error="invalid_token", error_description="${error.message}"`,
       });
     }
     if (error instanceof KeySetUnavailableError) {
       request.scope.logger.error({ reason: error.reason }, 'credentials cannot be verified');
-      throw new HttpError(503, 'NOT_READY', error.message);
+      throw new HttpError('NOT_READY', error.message);
     }
     throw error;
   }
@@ -211,7 +211,6 @@ function acceptedMediaType(headers: IncomingHttpHeaders): 'application/json' | '
   if (mediaType?.essence === 'application/json' && (charset ?? 'utf-8') === 'utf-8')
     return 'application/json';
   throw new HttpError(
-    415,
     'UNSUPPORTED_MEDIA_TYPE',
     'Send application/json in UTF-8, or multipart/form-data with a file.',
   );
@@ -230,7 +229,6 @@ function plainContentType(mediaType: string, header: string): string {
 function refuseCrossSite(headers: IncomingHttpHeaders): void {
   if (CSRF_HEADERS.some((name) => headers[name])) return;
   throw new HttpError(
-    400,
     'BAD_REQUEST',
     `A multipart request needs a header "${CSRF_HEADERS.join('" or "')}" that is not empty, as proof that no other site's form sent it.`,
   );

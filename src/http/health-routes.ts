@@ -32,12 +32,12 @@ export function addHealthRoutes(server: FastifyInstance, options: HealthRoutesOp
     method: ['GET', 'HEAD'],
     url: '/readyz',
     async handler(request, reply) {
-      if (options.isDraining()) throw new HttpError(503, 'NOT_READY', 'The service is shutting down.');
+      if (options.isDraining()) throw new HttpError('NOT_READY', 'The service is shutting down.');
       const ready = await isReady().catch((error: unknown) => {
         request.scope.logger.warn({ error: describeError(error) }, 'the readiness check failed');
         return false;
       });
-      if (!ready) throw new HttpError(503, 'NOT_READY', 'The service is not ready.');
+      if (!ready) throw new HttpError('NOT_READY', 'The service is not ready.');
       return reply.send({ status: 'ok' });
     },
   });

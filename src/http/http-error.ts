@@ -1,22 +1,24 @@
-/** The stable codes of what the HTTP layer itself refuses or fails at; explained in docs/errors.md. */
-export const HTTP_ERROR_CODES = [
-  'BAD_REQUEST',
-  'UNAUTHENTICATED',
-  'NOT_FOUND',
-  'METHOD_NOT_ALLOWED',
-  'REQUEST_TIMEOUT',
-  'CONFLICT',
-  'GONE',
-  'PRECONDITION_FAILED',
-  'PAYLOAD_TOO_LARGE',
-  'UNSUPPORTED_MEDIA_TYPE',
-  'RANGE_NOT_SATISFIABLE',
-  'HEADERS_TOO_LARGE',
-  'INTERNAL',
-  'UNAVAILABLE',
-  'NOT_READY',
-] as const;
-export type HttpErrorCode = (typeof HTTP_ERROR_CODES)[number];
+/** The stable codes of what the HTTP layer itself refuses or fails at, each with its status; explained in docs/errors.md. */
+export const HTTP_STATUSES = {
+  BAD_REQUEST: 400,
+  UNAUTHENTICATED: 401,
+  NOT_FOUND: 404,
+  METHOD_NOT_ALLOWED: 405,
+  REQUEST_TIMEOUT: 408,
+  CONFLICT: 409,
+  GONE: 410,
+  PRECONDITION_FAILED: 412,
+  PAYLOAD_TOO_LARGE: 413,
+  UNSUPPORTED_MEDIA_TYPE: 415,
+  RANGE_NOT_SATISFIABLE: 416,
+  HEADERS_TOO_LARGE: 431,
+  INTERNAL: 500,
+  UNAVAILABLE: 503,
+  NOT_READY: 503,
+} as const;
+type HttpErrorCode = keyof typeof HTTP_STATUSES;
+/** The codes by themselves. */
+export const HTTP_ERROR_CODES = Object.keys(HTTP_STATUSES) as HttpErrorCode[];
 
 /**
  * A request that is refused, or cannot be served, before or beside GraphQL. The message is for the caller: it never
@@ -24,22 +26,18 @@ export type HttpErrorCode = (typeof HTTP_ERROR_CODES)[number];
  */
 export class HttpError extends Error {
   override readonly name = 'HttpError';
-  /** The HTTP status. */
-  readonly statusCode: number;
   readonly code: HttpErrorCode;
   /** Response headers that belong to the status, such as `allow` for 405 (RFC 9110). */
   readonly headers: Readonly<Record<string, string>>;
 
-  constructor(
-    statusCode: number,
-    code: HttpErrorCode,
-    message: string,
-    headers: Readonly<Record<string, string>> = {},
-  ) {
+  constructor(code: HttpErrorCode, message: string, headers: Readonly<Record<string, string>> = {}) {
     super(message);
-    this.statusCode = statusCode;
     this.code = code;
     this.headers = headers;
+  }
+
+  get statusCode(): number {
+    return HTTP_STATUSES[this.code];
   }
 }
 

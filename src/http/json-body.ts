@@ -23,13 +23,13 @@ export async function receiveJsonBody(request: IncomingMessage, maxBytes: number
     // Not Buffer.toString, which would put U+FFFD for bytes that are no UTF-8 and so change a document in silence.
     text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
   } catch {
-    throw new HttpError(400, 'BAD_REQUEST', 'The body is not UTF-8.');
+    throw new HttpError('BAD_REQUEST', 'The body is not UTF-8.');
   }
   try {
     return JSON.parse(text);
   } catch {
     // The parser's own message quotes the body.
-    throw new HttpError(400, 'BAD_REQUEST', 'The body is not JSON.');
+    throw new HttpError('BAD_REQUEST', 'The body is not JSON.');
   }
 }
 
@@ -44,7 +44,6 @@ function codingOf({ headers }: IncomingMessage): string {
 export function refuseCodings(request: IncomingMessage): void {
   if (['', 'identity'].includes(codingOf(request))) return;
   throw new HttpError(
-    415,
     'UNSUPPORTED_MEDIA_TYPE',
     'The content coding is not accepted: send JSON as it is or with gzip, and a file as it is.',
     { 'accept-encoding': 'gzip' },
@@ -56,12 +55,12 @@ async function unpack(bytes: Buffer, maxBytes: number): Promise<Buffer> {
     return await gunzipped(bytes, { maxOutputLength: maxBytes });
   } catch (error) {
     if (isErrno(error, 'ERR_BUFFER_TOO_LARGE')) throw tooLarge(maxBytes);
-    throw new HttpError(400, 'BAD_REQUEST', 'The body is not whole gzip.');
+    throw new HttpError('BAD_REQUEST', 'The body is not whole gzip.');
   }
 }
 
 function tooLarge(maxBytes: number): HttpError {
-  return new HttpError(413, 'PAYLOAD_TOO_LARGE', `The body is larger than the ${maxBytes} bytes accepted.`);
+  return new HttpError('PAYLOAD_TOO_LARGE', `The body is larger than the ${maxBytes} bytes accepted.`);
 }
 
 async function receive(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
@@ -76,7 +75,7 @@ async function receive(request: IncomingMessage, maxBytes: number): Promise<Buff
       chunks.push(chunk);
     }
   } catch (error) {
-    throw error instanceof HttpError ? error : new HttpError(400, 'BAD_REQUEST', 'The client went away.');
+    throw error instanceof HttpError ? error : new HttpError('BAD_REQUEST', 'The client went away.');
   }
   return Buffer.concat(chunks, length);
 }

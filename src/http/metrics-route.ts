@@ -21,7 +21,7 @@ export function addMetricsRoute(
     url: '/metrics',
     async handler(request, reply) {
       if (!mayAsk(request.headers.authorization)) {
-        throw new HttpError(401, 'UNAUTHENTICATED', 'Show METRICS_TOKEN as a bearer token.', {
+        throw new HttpError('UNAUTHENTICATED', 'Show METRICS_TOKEN as a bearer token.', {
           'www-authenticate': 'Bearer',
         });
       }

@@ -236,12 +236,11 @@ function withinSentence(message: string): string {
 }
 
 function badRequest(what: string): HttpError {
-  return new HttpError(400, 'BAD_REQUEST', `The multipart request cannot be used: ${what}.`);
+  return new HttpError('BAD_REQUEST', `The multipart request cannot be used: ${what}.`);
 }
 
 function bodyTooLarge(maxFileBytes: number): HttpError {
   return new HttpError(
-    413,
     'PAYLOAD_TOO_LARGE',
     `The request is too large: a file may hold at most ${maxFileBytes} bytes.`,
   );
@@ -249,7 +248,6 @@ function bodyTooLarge(maxFileBytes: number): HttpError {
 
 function fieldTooLarge(name: string): HttpError {
   return new HttpError(
-    413,
     'PAYLOAD_TOO_LARGE',
     `The multipart field "${clip(name, 100)}" is larger than the ${MAX_FIELD_BYTES} bytes accepted.`,
   );

@@ -66,7 +66,7 @@ export function addPlaygroundRoutes(server: FastifyInstance): void {
       const path = files.get(name);
       const mediaType = MEDIA_TYPES[extname(name)];
       if (path === undefined || mediaType === undefined)
-        throw new HttpError(404, 'NOT_FOUND', 'The playground has no such file.');
+        throw new HttpError('NOT_FOUND', 'The playground has no such file.');
       const isPacked = PACKABLE.test(mediaType) && acceptsGzip(headers['accept-encoding']);
       const etag = `"${release}${isPacked ? '-gzip' : ''}"`;
       reply.headers({

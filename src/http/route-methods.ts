@@ -14,7 +14,7 @@ export function refuseOtherMethods(
 ): void {
   const allow = allowed.join(', ');
   const refuse = async () => {
-    throw new HttpError(405, 'METHOD_NOT_ALLOWED', `This address serves ${allow}.`, { allow });
+    throw new HttpError('METHOD_NOT_ALLOWED', `This address serves ${allow}.`, { allow });
   };
   server.route({
     method: METHODS.filter((method) => !allowed.includes(method)),

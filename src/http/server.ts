@@ -101,7 +101,7 @@ export async function createHttpServer<Context extends object>(
       observed.end({ status: reply.statusCode, operationName });
     });
     reply.header('x-request-id', request.id);
-    if (request.is404) throw new HttpError(404, 'NOT_FOUND', 'There is nothing at this address.');
+    if (request.is404) throw new HttpError('NOT_FOUND', 'There is nothing at this address.');
   });
   server.addHook('onSend', async (request, reply) => {
     reply.header('x-content-type-options', 'nosniff');
@@ -232,7 +232,7 @@ function answerError(error: unknown, request: FastifyRequest, reply: FastifyRepl
   const outage = outageOf(error);
   if (outage !== null) request.scope.logger.warn({ error: describeError(error) }, outage.what);
   if (refusal === null) request.scope.logger.error({ error: describeError(error) }, 'request failed');
-  const answer = refusal ?? new HttpError(500, 'INTERNAL', INTERNAL_ERROR_MESSAGE);
+  const answer = refusal ?? new HttpError('INTERNAL', INTERNAL_ERROR_MESSAGE);
   noteRefusal('http', answer.code);
   dropFileHeaders(reply);
   const body = request.routeOptions.url === GRAPHQL_PATH ? graphqlErrorBody : errorBody;
@@ -258,14 +258,13 @@ function asRefusal(error: unknown): HttpError | null {
   if (error instanceof HttpError) return error;
   const outage = outageOf(error);
   if (outage !== null) {
-    return new HttpError(503, 'UNAVAILABLE', outage.message, { 'retry-after': outage.retryAfter });
+    return new HttpError('UNAVAILABLE', outage.message, { 'retry-after': outage.retryAfter });
   }
   if (!(error instanceof Error) || !('code' in error)) return null;
   // Apollo's adapter makes a URL with the Host header.
-  if (error.code === 'ERR_INVALID_URL')
-    return new HttpError(400, 'BAD_REQUEST', 'The Host header is not valid.');
+  if (error.code === 'ERR_INVALID_URL') return new HttpError('BAD_REQUEST', 'The Host header is not valid.');
   if (error.code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE') {
-    return new HttpError(415, 'UNSUPPORTED_MEDIA_TYPE', 'The media type is not accepted.');
+    return new HttpError('UNSUPPORTED_MEDIA_TYPE', 'The media type is not accepted.');
   }
   return null;
 }
@@ -281,7 +280,7 @@ function dropFileHeaders(reply: FastifyReply): void {
 /** An address that cannot be decoded is refused before there are hooks to run. */
 function answerBadUrl(request: FastifyRequest, response: ServerResponse, logger: Logger): void {
   const requestId = request.id;
-  const body = errorBody(new HttpError(400, 'BAD_REQUEST', 'The address is not a valid URL.'), requestId);
+  const body = errorBody(new HttpError('BAD_REQUEST', 'The address is not a valid URL.'), requestId);
   response.writeHead(400, rawHeaders(requestId, body)).end(body);
   response.once('close', () => drainBody(request.raw, true));
   logger.info({ requestId, method: request.method, route: null, status: 400 }, 'request');
@@ -309,10 +308,10 @@ function answerUnparsable(
   }
   const answer =
     error.code === 'HPE_HEADER_OVERFLOW'
-      ? new HttpError(431, 'HEADERS_TOO_LARGE', 'The request headers are too large.')
+      ? new HttpError('HEADERS_TOO_LARGE', 'The request headers are too large.')
       : error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
-        ? new HttpError(408, 'REQUEST_TIMEOUT', 'The request took too long to arrive.')
-        : new HttpError(400, 'BAD_REQUEST', 'The request is not valid HTTP.');
+        ? new HttpError('REQUEST_TIMEOUT', 'The request took too long to arrive.')
+        : new HttpError('BAD_REQUEST', 'The request is not valid HTTP.');
   const requestId = randomUUID();
   const body = errorBody(answer, requestId);
   const head = Object.entries({ ...rawHeaders(requestId, body), connection: 'close' })

@@ -4,7 +4,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { DataStore, type Locker, Server, TUS_RESUMABLE, Upload } from '@tus/server';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { type OpenUpload, UploadRefusedError, uploadIsOver } from '../operations/uploads.ts';
-import { HttpError, type HttpErrorCode } from './http-error.ts';
+import { HTTP_ERROR_CODES, HTTP_STATUSES, HttpError } from './http-error.ts';
 import { refuseOtherMethods } from './route-methods.ts';
 
 /** What uploads need from the rest. */
@@ -40,7 +40,7 @@ export function addUploadRoute(server: FastifyInstance, options: UploadRouteOpti
         const { uploadId } = request.params;
         const upload = typeof token === 'string' ? await options.openUpload(uploadId, token) : null;
         if (upload === null) {
-          throw new HttpError(404, 'NOT_FOUND', 'There is nothing to upload to at this link, or no longer.');
+          throw new HttpError('NOT_FOUND', 'There is nothing to upload to at this link, or no longer.');
         }
         if (upload.isOver && request.method !== 'OPTIONS') throw asHttpError(uploadIsOver());
         reply.header('tus-resumable', TUS_RESUMABLE);
@@ -83,7 +83,7 @@ async function answer(
   const headers = Object.fromEntries(answered.headers);
   if (answered.status >= 400) {
     const { 'content-length': _length, 'content-type': _type, ...kept } = headers;
-    throw new HttpError(...refusalOf(answered.status, await answered.text()), kept);
+    throw refusalOf(answered.status, await answered.text(), kept);
   }
   return reply.code(answered.status).headers(headers).send();
 }
@@ -116,22 +116,15 @@ function plainHeaders({ headers }: FastifyRequest): [string, string][] {
   );
 }
 
-const CODES: Readonly<Record<number, HttpErrorCode>> = {
-  404: 'NOT_FOUND',
-  409: 'CONFLICT',
-  410: 'GONE',
-  412: 'PRECONDITION_FAILED',
-  413: 'PAYLOAD_TOO_LARGE',
-  415: 'UNSUPPORTED_MEDIA_TYPE',
-};
-
-function refusalOf(status: number, text: string): [number, HttpErrorCode, string] {
+/** What the library refuses a request with, as everything is refused. */
+function refusalOf(status: number, text: string, headers: Readonly<Record<string, string>>): HttpError {
   if (status >= 500) throw new Error('The protocol of uploads failed.');
-  return [status, CODES[status] ?? 'BAD_REQUEST', `${text.trim()}.`];
+  const [code = 'BAD_REQUEST'] = HTTP_ERROR_CODES.filter((each) => HTTP_STATUSES[each] === status);
+  return new HttpError(code, `${text.trim()}.`, headers);
 }
 
 function asHttpError({ reason, message }: UploadRefusedError): HttpError {
-  return reason === 'over' ? new HttpError(410, 'GONE', message) : new HttpError(409, 'CONFLICT', message);
+  return reason === 'over' ? new HttpError('GONE', message) : new HttpError('CONFLICT', message);
 }
 
 /** One upload, as the library asks for it. */

@@ -94,16 +94,14 @@ function patch(
   body: Uint8Array<ArrayBuffer>,
   headers: Record<string, string> = {},
 ) {
-  return fetch(url, {
-    method: 'PATCH',
-    headers: {
-      ...TUS,
-      'upload-offset': String(offset),
-      'content-type': 'application/offset+octet-stream',
-      ...headers,
-    },
-    body,
-  });
+  const all = {
+    ...TUS,
+    'upload-offset': String(offset),
+    'content-type': 'application/offset+octet-stream',
+    ...headers,
+  };
+  const given = Object.entries(all).filter(([, value]) => value !== '');
+  return fetch(url, { method: 'PATCH', headers: Object.fromEntries(given), body });
 }
 
 async function offsetOf(url: string): Promise<number> {
@@ -497,6 +495,7 @@ describe('what a request may send', () => {
     ['of another media type', { 'content-type': 'text/plain' }, 400, 'BAD_REQUEST'],
     ['elsewhere than where it goes on', { 'upload-offset': '7' }, 409, 'CONFLICT'],
     ['at no number', { 'upload-offset': 'x' }, 400, 'BAD_REQUEST'],
+    ['without saying where it goes on', { 'upload-offset': '' }, 400, 'BAD_REQUEST'],
   ])('%s is refused in JSON, and nothing is received', async (_what, headers, status, code) => {
     const { url } = await stage(archive);
     const refused = await patch(url, 0, new Uint8Array(archive), headers);
