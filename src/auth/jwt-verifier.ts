@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { decodeJwt, errors, type JWTHeaderParameters, type JWTVerifyOptions, jwtVerify } from 'jose';
+import { decodeJwt, errors, type JWTHeaderParameters, jwtVerify } from 'jose';
 import { LRUCache } from 'lru-cache';
 import { DEVELOPMENT_AUDIENCE, DEVELOPMENT_ISSUER, type DevelopmentKey } from './development-key.ts';
 import type { Principal } from './principal.ts';
@@ -96,13 +96,14 @@ export function createJwtVerifier(options: JwtVerifierOptions): JwtVerifier {
     const name = decodeJwt(token).iss ?? '';
     const issuer = issuers.get(name);
     if (issuer === undefined) throw new InvalidCredentialError('unknown issuer');
-    let key: unknown;
-    const findKey: FindKey = async (header) => {
-      const found = await issuer.key(header);
-      key = found;
-      return found;
-    };
-    const { payload, protectedHeader } = await jwtVerify(token, findKey, verifyOptions(name, issuer, at));
+    const { payload, protectedHeader, key } = await jwtVerify(token, issuer.key, {
+      issuer: name,
+      audience: issuer.audience,
+      algorithms: [...issuer.algorithms],
+      clockTolerance: CLOCK_SKEW_SECONDS,
+      requiredClaims: ['exp', 'sub'],
+      currentDate: at,
+    });
     return {
       issuer,
       header: protectedHeader,
@@ -138,21 +139,11 @@ function isInTime({ notBefore, expiresAt }: KnownToken, at: Date): boolean {
   return notBefore <= seconds + CLOCK_SKEW_SECONDS && expiresAt > seconds - CLOCK_SKEW_SECONDS;
 }
 
-function verifyOptions(issuer: string, accepted: AcceptedIssuer, currentDate: Date): JWTVerifyOptions {
-  return {
-    issuer,
-    audience: accepted.audience,
-    algorithms: [...accepted.algorithms],
-    clockTolerance: CLOCK_SKEW_SECONDS,
-    requiredClaims: ['exp', 'sub'],
-    currentDate,
-  };
-}
-
-function onlyKey(key: DevelopmentKey): FindKey {
-  return async (header) => {
-    if (header.kid !== key.keyId) throw new errors.JWKSNoMatchingKey();
-    return key.publicKey;
+function onlyKey({ keyId, publicKey }: DevelopmentKey): FindKey {
+  const key = publicKey.toCryptoKey('Ed25519', true, ['verify']);
+  return async ({ kid }) => {
+    if (kid !== keyId) throw new errors.JWKSNoMatchingKey();
+    return key;
   };
 }
 

@@ -97,11 +97,17 @@ export async function addGraphqlRoute<Context extends object>(
       return options.createContext({ principal, fromGateway, requestId, signal, publicUrl: publicUrl() });
     },
   });
+  const { maxInlineUploadBytes } = options;
+  const maxAnonymousBytes = Math.min(MAX_ANONYMOUS_BODY_BYTES, maxInlineUploadBytes);
   server.register(async (scoped) => {
     scoped.removeAllContentTypeParsers();
-    scoped.addContentTypeParser('*', (request: FastifyRequest) =>
-      receiveBody(request, options.maxInlineUploadBytes),
+    scoped.addContentTypeParser('application/json', async ({ raw, scope }: FastifyRequest) =>
+      receiveJsonBody(raw, scope.principal === null ? maxAnonymousBytes : maxInlineUploadBytes),
     );
+    scoped.addContentTypeParser('multipart/form-data', async ({ raw, scope }: FastifyRequest) => {
+      refuseCodings(raw);
+      return receiveMultipartBody(raw, scope.response, maxInlineUploadBytes);
+    });
     scoped.route({
       method: 'POST',
       url: GRAPHQL_PATH,
@@ -232,18 +238,6 @@ function refuseCrossSite(headers: IncomingHttpHeaders): void {
     'BAD_REQUEST',
     `A multipart request needs a header "${CSRF_HEADERS.join('" or "')}" that is not empty, as proof that no other site's form sent it.`,
   );
-}
-
-async function receiveBody(request: FastifyRequest, maxInlineUploadBytes: number): Promise<unknown> {
-  if (acceptedMediaType(request.headers) === 'application/json') {
-    const anonymous = request.scope.principal === null;
-    return receiveJsonBody(
-      request.raw,
-      anonymous ? Math.min(MAX_ANONYMOUS_BODY_BYTES, maxInlineUploadBytes) : maxInlineUploadBytes,
-    );
-  }
-  refuseCodings(request.raw);
-  return receiveMultipartBody(request.raw, request.scope.response, maxInlineUploadBytes);
 }
 
 function maskAndLog(formatted: GraphQLFormattedError, error: unknown): GraphQLFormattedError {

@@ -20,7 +20,6 @@ import {
   type OperationDefinitionNode,
   type SelectionSetNode,
 } from 'graphql';
-import { z } from 'zod';
 
 /** What a mutation costs before its fields, as the router counts it. */
 const MUTATION_COST = 10;
@@ -29,12 +28,12 @@ const SELECTIONS_PER_POINT = 50;
 /** What a field of introspection costs: below `__schema` it may be answered for every name of the schema. */
 const INTROSPECTION_COST = 20;
 
-const costValues = z.object({ weight: z.number() });
-const listSizeValues = z.object({
-  assumedSize: z.number().nullish(),
-  slicingArguments: z.array(z.string()).nullish(),
-  sizedFields: z.array(z.string()).nullish(),
-});
+/** What `@listSize` says of a field. */
+interface ListSize {
+  readonly assumedSize?: number | null;
+  readonly slicingArguments?: readonly string[] | null;
+  readonly sizedFields?: readonly string[] | null;
+}
 
 type Field = GraphQLField<unknown, unknown>;
 
@@ -147,7 +146,10 @@ export function measureOperation(
       const isTypename = type !== null && node.name.value === '__typename';
       return { ...NOTHING, depth: 1, cost: isTypename ? 0 : INTROSPECTION_COST + below.cost };
     }
-    const { weight, listSize } = demandOf(schema, field);
+    const { weight } = directiveOf<{ weight: number }>(schema, field, 'cost') ?? {
+      weight: isLeafType(getNamedType(field.type)) ? 0 : 1,
+    };
+    const listSize = directiveOf<ListSize>(schema, field, 'listSize');
     const given = argumentsOf(node, field);
     if (given === null) return { ...NOTHING, depth: 1, cost: weight };
     const length = lengthOf(field, given, listSize);
@@ -186,42 +188,17 @@ export function measureOperation(
   }
 }
 
-/** What the directives of a field say of its cost. */
-interface FieldDemand {
-  readonly weight: number;
-  readonly listSize: z.infer<typeof listSizeValues> | null;
-}
-
-/** The directives of a schema do not change. */
-const demands = new WeakMap<Field, FieldDemand>();
-
-function demandOf(schema: GraphQLSchema, field: Field): FieldDemand {
-  const demand = demands.get(field) ?? {
-    weight:
-      directiveValues(schema, field, 'cost', costValues)?.weight ??
-      (isLeafType(getNamedType(field.type)) ? 0 : 1),
-    listSize: directiveValues(schema, field, 'listSize', listSizeValues),
-  };
-  demands.set(field, demand);
-  return demand;
-}
-
-function directiveValues<Values>(
-  schema: GraphQLSchema,
-  { astNode }: Field,
-  directive: string,
-  values: z.ZodType<Values>,
-): Values | null {
-  const definition = schema.getDirective(directive);
-  const given = definition && astNode && getDirectiveValues(definition, astNode);
-  return given ? values.parse(given) : null;
+/** The values of a directive of a field, which are as the schema defines the directive; undefined where the field has none. */
+function directiveOf<Values>(schema: GraphQLSchema, { astNode }: Field, name: string): Values | undefined {
+  const definition = schema.getDirective(name);
+  return definition && astNode ? (getDirectiveValues(definition, astNode) as Values | undefined) : undefined;
 }
 
 /** How many references are given, or items asked for: by a slicing argument, its default included, or else as assumed. */
 function lengthOf(
   { args }: Field,
   given: Readonly<Record<string, unknown>>,
-  listSize: z.infer<typeof listSizeValues> | null,
+  listSize: ListSize | undefined,
 ): number {
   if (Array.isArray(given.representations)) return given.representations.length;
   const lengths = (listSize?.slicingArguments ?? [])
