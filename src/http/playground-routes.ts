@@ -6,10 +6,11 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import type { FastifyInstance } from 'fastify';
+import { present } from '../base/invariant.ts';
 import { HttpError } from './http-error.ts';
-import { preparePlaygroundPage } from './playground-page.ts';
 import { refuseOtherMethods } from './route-methods.ts';
 
+const OWN = new URL('./playground/', import.meta.url);
 const OWN_FILES = ['session.js', 'upload.js', 'start.js', 'page.css'];
 /** What SHA-256 needs of the package that has it. */
 const HASH_FILES = ['sha2.js', '_md.js', '_u64.js', 'utils.js'];
@@ -38,7 +39,7 @@ const pack = promisify(gzip);
 export function addPlaygroundRoutes(server: FastifyInstance): void {
   const files = servedFiles();
   const release = releaseOf(files);
-  const renderPage = preparePlaygroundPage(release);
+  const renderPage = preparePage(release);
   server.route({
     method: ['GET', 'HEAD'],
     url: '/playground',
@@ -84,14 +85,45 @@ export function addPlaygroundRoutes(server: FastifyInstance): void {
   for (const address of ['/playground', url]) refuseOtherMethods(server, address, ['GET', 'HEAD']);
 }
 
+/** A job of support, which has a tab of the playground. */
+interface Job {
+  /** What the tab is called: its number, and the first line of its document. */
+  readonly name: string;
+  /** The document, to be sent as it is or with other names in it. */
+  readonly query: string;
+}
+
+/** The jobs of support, in the order of their files' names. */
+export function readJobs(): readonly Job[] {
+  const directory = new URL('jobs/', OWN);
+  return readdirSync(directory)
+    .sort()
+    .map((file, index) => {
+      const query = readFileSync(new URL(file, directory), 'utf8');
+      const title = present(/^# (.+)/.exec(query)?.[1], `${file} begins with its name`);
+      return { name: `${index + 1} ${title}`, query };
+    });
+}
+
+/**
+ * @param release what the addresses of the page's files begin with.
+ * @returns the page of the playground, for the nonce that its answer's policy lets styles carry.
+ */
+function preparePage(release: string): (nonce: string) => string {
+  const jobs = JSON.stringify(readJobs()).replaceAll('&', '&amp;').replaceAll('"', '&quot;');
+  const page = readFileSync(new URL('page.html', OWN), 'utf8')
+    .replace('{{release}}', release)
+    .replace('{{jobs}}', () => jobs);
+  return (nonce) => page.replace('{{nonce}}', nonce);
+}
+
 /** Where each file is, by its address below the release. No other path is ever opened. */
 function servedFiles(): ReadonlyMap<string, string> {
-  const own = fileURLToPath(new URL('./playground/', import.meta.url));
   // Its code would take 8 MB to say so.
   const altair = fileURLToPath(new URL('./dist/', import.meta.resolve('altair-static')));
   const memory = fileURLToPath(new URL('../../', import.meta.resolve('fake-indexeddb')));
   const hashes = fileURLToPath(new URL('./', import.meta.resolve('@noble/hashes/sha2.js')));
-  const files = new Map(OWN_FILES.map((name) => [name, join(own, name)]));
+  const files = new Map(OWN_FILES.map((name) => [name, fileURLToPath(new URL(name, OWN))]));
   for (const name of HASH_FILES) files.set(`hashes/${name}`, join(hashes, name));
   for (const [prefix, directory] of [
     ['static', altair],

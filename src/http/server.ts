@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
-import type { AddressInfo, Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import Fastify, { type FastifyReply, type FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
 import { DISK_FULL, isDiskFull } from '../base/errno.ts';
@@ -135,7 +135,7 @@ export async function createHttpServer<Context extends object>(
   return {
     async listen({ host, port }) {
       await server.listen({ host, port });
-      listenedUrl = urlOf(server.server.address());
+      listenedUrl = server.listeningOrigin.replace(/\/\/(0\.0\.0\.0|\[::\]):/, '//localhost:');
       return listenedUrl;
     },
     startDraining() {
@@ -154,11 +154,7 @@ const TRACED_ROUTES: ReadonlySet<string | undefined> = new Set([GRAPHQL_PATH, DO
 function openScope(
   request: FastifyRequest,
   reply: FastifyReply,
-  {
-    logger,
-    isGateway,
-    gatewayProofRequired,
-  }: Pick<HttpServerOptions<never>, 'logger' | 'isGateway' | 'gatewayProofRequired'>,
+  { logger, isGateway, gatewayProofRequired }: HttpServerOptions<object>,
   signal: AbortSignal,
 ): RequestScope {
   const { traceparent, 'x-request-id': clientRequestId, 'x-gateway-secret': secret } = request.headers;
@@ -228,11 +224,7 @@ function logRequest(request: FastifyRequest, reply: FastifyReply): void {
 }
 
 function answerError(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
-  const refusal = asRefusal(error);
-  const outage = outageOf(error);
-  if (outage !== null) request.scope.logger.warn({ error: describeError(error) }, outage.what);
-  if (refusal === null) request.scope.logger.error({ error: describeError(error) }, 'request failed');
-  const answer = refusal ?? new HttpError('INTERNAL', INTERNAL_ERROR_MESSAGE);
+  const answer = asHttpError(error, request.scope.logger);
   noteRefusal('http', answer.code);
   dropFileHeaders(reply);
   const body = request.routeOptions.url === GRAPHQL_PATH ? graphqlErrorBody : errorBody;
@@ -243,6 +235,22 @@ function answerError(error: unknown, request: FastifyRequest, reply: FastifyRepl
     .send(body(answer, request.id));
 }
 
+/** What the caller did wrong, or can ask again later, when that is what happened. Whatever else it was is for the log. */
+function asHttpError(error: unknown, logger: Logger): HttpError {
+  if (error instanceof HttpError) return error;
+  const code = error instanceof Error && 'code' in error ? error.code : null;
+  // Apollo's adapter makes a URL with the Host header.
+  if (code === 'ERR_INVALID_URL') return new HttpError('BAD_REQUEST', 'The Host header is not valid.');
+  if (code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE') {
+    return new HttpError('UNSUPPORTED_MEDIA_TYPE', 'The media type is not accepted.');
+  }
+  const outage = outageOf(error);
+  logger[outage ? 'warn' : 'error']({ error: describeError(error) }, outage?.what ?? 'request failed');
+  return outage
+    ? new HttpError('UNAVAILABLE', outage.message, { 'retry-after': outage.retryAfter })
+    : new HttpError('INTERNAL', INTERNAL_ERROR_MESSAGE);
+}
+
 /** What is out of order at this moment, and after how many seconds the same may be asked again; null for everything else. */
 function outageOf(error: unknown) {
   if (error instanceof DatabaseUnavailableError)
@@ -250,22 +258,6 @@ function outageOf(error: unknown) {
   if (error instanceof StoreUnavailableError)
     return { what: 'the archive store is unavailable', message: error.message, retryAfter: '5' };
   if (isDiskFull(error)) return { what: 'the disk is full', message: DISK_FULL, retryAfter: '60' };
-  return null;
-}
-
-/** What the caller did wrong, or can ask again later, when that is what happened. */
-function asRefusal(error: unknown): HttpError | null {
-  if (error instanceof HttpError) return error;
-  const outage = outageOf(error);
-  if (outage !== null) {
-    return new HttpError('UNAVAILABLE', outage.message, { 'retry-after': outage.retryAfter });
-  }
-  if (!(error instanceof Error) || !('code' in error)) return null;
-  // Apollo's adapter makes a URL with the Host header.
-  if (error.code === 'ERR_INVALID_URL') return new HttpError('BAD_REQUEST', 'The Host header is not valid.');
-  if (error.code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE') {
-    return new HttpError('UNSUPPORTED_MEDIA_TYPE', 'The media type is not accepted.');
-  }
   return null;
 }
 
@@ -330,16 +322,4 @@ function rawHeaders(requestId: string, body: string): Record<string, string> {
     'x-content-type-options': 'nosniff',
     'x-request-id': requestId,
   };
-}
-
-function urlOf(address: AddressInfo | string | null): string {
-  if (address === null || typeof address === 'string')
-    throw new Error('the server does not listen on a TCP port');
-  const everywhere = address.address === '0.0.0.0' || address.address === '::';
-  const host = everywhere
-    ? 'localhost'
-    : address.family === 'IPv6'
-      ? `[${address.address}]`
-      : address.address;
-  return `http://${host}:${address.port}`;
 }

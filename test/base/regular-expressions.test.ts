@@ -8,7 +8,7 @@ const ROOT = new URL('../../', import.meta.url);
  * What meets no text of a caller: what only a laptop needs, what reads the project's own files, and what reads
  * the addresses of databases, which whoever runs Kilolock or this service has written.
  */
-const BESIDE = ['src/development/', 'src/http/playground-page.ts', 'src/database/dsn.ts'];
+const BESIDE = ['src/development/', 'src/database/dsn.ts'];
 
 interface Expression {
   readonly file: string;

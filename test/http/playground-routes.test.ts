@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { buildASTSchema, parse, validate } from 'graphql';
-import { readJobs } from '../../src/http/playground-page.ts';
+import { readJobs } from '../../src/http/playground-routes.ts';
 import { send } from './support/requests.ts';
 import { startTestServer, type TestServer } from './support/test-server.ts';
 
