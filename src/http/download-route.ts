@@ -4,28 +4,13 @@ import { mediaTypeOf } from '../archive/format.ts';
 import { attachment } from '../base/content-disposition.ts';
 import { describeError } from '../base/error-log.ts';
 import { noteDownload } from '../base/telemetry.ts';
+import type { OpenArchive } from '../operations/downloads.ts';
 import { type ByteRange, parseRange } from './byte-range.ts';
 import { HttpError } from './http-error.ts';
 import { refuseOtherMethods } from './route-methods.ts';
 
-/** A file that a link gives access to. */
-export interface Download {
-  /** The name to save it under. */
-  readonly fileName: string;
-  readonly sizeBytes: bigint;
-  /** The digest of the file in lowercase hex; it is the entity tag. */
-  readonly sha256: string;
-  /** An address elsewhere that gives the file out for a short while; null: it is read here. */
-  readonly address: (() => Promise<string>) | null;
-  /** Opens the file, or a range of it with both ends included, counted from 0. */
-  read(range?: { start: number; end: number }): Promise<Readable>;
-  /**
-   * Called once before the first byte of a response leaves; when it fails, none does.
-   *
-   * @returns what is called once when that response has ended, with how many bytes were handed on, and whether all were.
-   */
-  begin(): Promise<(end: { readonly bytes: bigint; readonly isWhole: boolean }) => Promise<void>>;
-}
+/** A file that a link gives access to. Of it no byte leaves before `begin` has put on record that it is given out. */
+export type Download = Pick<OpenArchive, 'fileName' | 'sizeBytes' | 'sha256' | 'address' | 'read' | 'begin'>;
 
 /** Puts on record what came of a download. */
 type RecordEnd = Awaited<ReturnType<Download['begin']>>;
