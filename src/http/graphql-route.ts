@@ -115,11 +115,10 @@ export async function addGraphqlRoute<Context extends object>(
         if (!request.scope.fromGateway) delete request.raw.headers[TRACE_HEADER];
         request.scope.principal = await authenticate(request, options);
         const mediaType = acceptedMediaType(request.headers);
-        request.raw.headers['content-type'] = plainContentType(
-          mediaType,
-          request.headers['content-type'] ?? '',
-        );
-        if (mediaType === 'multipart/form-data') {
+        // As everything behind knows it: graphql-upload-minimal takes another case, or a space before its parameters, which mean
+        // nothing (RFC 9110, section 8.3.1), for another type.
+        request.raw.headers['content-type'] = String(mediaType);
+        if (mediaType.essence === 'multipart/form-data') {
           refuseCrossSite(request.headers);
           if (request.scope.principal === null) {
             throw new HttpError('UNAUTHENTICATED', 'Authentication is required.', {
@@ -205,30 +204,20 @@ async function authenticate(
   }
 }
 
-function acceptedMediaType(headers: IncomingHttpHeaders): 'application/json' | 'multipart/form-data' {
+function acceptedMediaType(headers: IncomingHttpHeaders): MIMEType {
   let mediaType: MIMEType | undefined;
   try {
     mediaType = new MIMEType(headers['content-type'] ?? '');
   } catch {
     // Answered below, with every other type that is not accepted.
   }
-  if (mediaType?.essence === 'multipart/form-data') return 'multipart/form-data';
-  const charset = mediaType?.params.get('charset')?.toLowerCase();
-  if (mediaType?.essence === 'application/json' && (charset ?? 'utf-8') === 'utf-8')
-    return 'application/json';
+  const charset = mediaType?.params.get('charset')?.toLowerCase() ?? 'utf-8';
+  if (mediaType?.essence === 'multipart/form-data') return mediaType;
+  if (mediaType?.essence === 'application/json' && charset === 'utf-8') return mediaType;
   throw new HttpError(
     'UNSUPPORTED_MEDIA_TYPE',
     'Send application/json in UTF-8, or multipart/form-data with a file.',
   );
-}
-
-/**
- * The media type as everything behind knows it. Its case, and spaces before its parameters, mean nothing (RFC 9110,
- * section 8.3.1), and graphql-upload-minimal takes them for another type.
- */
-function plainContentType(mediaType: string, header: string): string {
-  const parameters = header.indexOf(';');
-  return parameters === -1 ? mediaType : mediaType + header.slice(parameters);
 }
 
 /** The rule Apollo Server has for JSON, here for multipart: a form on another site can send that type unasked. */
