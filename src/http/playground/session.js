@@ -14,15 +14,8 @@ for (const name of ['localStorage', 'sessionStorage']) {
   Object.defineProperty(window, name, { value: memoryStorage() });
 }
 
-const [token, keep, whose, scope, file, progress, download] = [
-  'token',
-  'keep',
-  'whose',
-  'scope',
-  'file',
-  'progress',
-  'download',
-].map((id) => document.getElementById(id));
+const places = [...document.querySelectorAll('header [id]')].map((element) => [element.id, element]);
+const { token, keep, whose, scope, file, progress, download } = Object.fromEntries(places);
 
 token.value = keeper.getItem(TOKEN_KEY) ?? '';
 keep.checked = token.value !== '';
@@ -130,25 +123,21 @@ function answer(message) {
     headers: { 'content-type': 'application/json' },
   });
 }
+
 /** Shows the links of an answer that lead to an archive, the first one of them. */
 function offerDownload(text) {
-  const archive = text.includes('"downloadUrl"') ? findArchive(JSON.parse(text)) : undefined;
+  if (!text.includes('"downloadUrl"')) return;
+  let archive;
+  JSON.parse(text, (_name, value) => {
+    if (typeof value?.downloadUrl === 'string') archive ??= value;
+    return value;
+  });
   if (archive === undefined) return;
   const link = document.createElement('a');
   link.href = archive.downloadUrl;
   link.rel = 'noreferrer';
   link.textContent = `Download ${archive.fileName ?? 'the archive'}`;
   download.replaceChildren(link);
-}
-
-function findArchive(value) {
-  if (typeof value !== 'object' || value === null) return undefined;
-  if (typeof value.downloadUrl === 'string') return value;
-  for (const member of Object.values(value)) {
-    const found = findArchive(member);
-    if (found !== undefined) return found;
-  }
-  return undefined;
 }
 
 /** Says whose token it is and what for, as far as it can be read here: it is the service that verifies it. */
