@@ -34,23 +34,21 @@ export class RawStateBudget {
    * @throws GraphQLError BAD_USER_INPUT when the raw state is larger than what is left.
    */
   read(db: Kysely<Database>, versionId: string): Promise<ReadRawState | null> {
-    return readings.run(this, () => this.#read(db, versionId));
-  }
-
-  async #read(db: Kysely<Database>, versionId: string): Promise<ReadRawState | null> {
-    const found = await readRawState(db, versionId, this.#left);
-    if (found === null) return null;
-    const { byteLength, text } = found;
-    if (text === null) throw this.#tooMuch();
-    this.#left -= byteLength;
-    let isFirst = true;
-    return {
-      take: () => {
-        if (!isFirst) this.#spend(byteLength);
-        isFirst = false;
-        return text;
-      },
-    };
+    return readings.run(this, async () => {
+      const found = await readRawState(db, versionId, this.#left);
+      if (found === null) return null;
+      const { byteLength, text } = found;
+      if (text === null) throw this.#tooMuch();
+      this.#spend(byteLength);
+      let isFirst = true;
+      return {
+        take: () => {
+          if (!isFirst) this.#spend(byteLength);
+          isFirst = false;
+          return text;
+        },
+      };
+    });
   }
 
   #spend(bytes: number): void {
