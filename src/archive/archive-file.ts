@@ -9,7 +9,7 @@ export interface FileOptions {
    * For a file that is still being written: how many bytes it has so far, ascending. Nothing is read beyond that before it
    * ends, which says that the file is complete.
    */
-  grown?: AsyncIterable<number> | undefined;
+  grown?: AsyncIterable<number> | readonly number[] | undefined;
   /** Stops the reading with its reason. */
   signal?: AbortSignal | undefined;
 }
@@ -21,26 +21,23 @@ export interface FileOptions {
  */
 export async function* readArchiveFile(
   path: string,
-  { grown = noGrowth(), signal }: FileOptions = {},
+  { grown = [], signal }: FileOptions = {},
 ): AsyncGenerator<Uint8Array, void, void> {
   await using file = await open(path);
+  async function* ends() {
+    yield* grown;
+    // To its very end: there may be more than was told.
+    yield Infinity;
+  }
   let at = 0;
-  const readUpTo = async (end: number) => {
-    signal?.throwIfAborted();
-    const chunk = Buffer.allocUnsafe(Math.min(end - at, CHUNK_BYTES));
-    const { bytesRead } = await file.read(chunk, 0, chunk.length, at);
-    at += bytesRead;
-    return chunk.subarray(0, bytesRead);
-  };
-  for await (const length of abortable(grown, signal)) {
-    while (at < length) {
-      const chunk = await readUpTo(length);
-      if (chunk.length === 0) return;
-      yield chunk;
+  for await (const end of abortable(ends(), signal)) {
+    while (at < end) {
+      signal?.throwIfAborted();
+      const chunk = Buffer.allocUnsafe(Math.min(end - at, CHUNK_BYTES));
+      const { bytesRead } = await file.read(chunk, 0, chunk.length, at);
+      if (bytesRead === 0) return;
+      at += bytesRead;
+      yield chunk.subarray(0, bytesRead);
     }
   }
-  // To its very end: there may be more than was told.
-  for (let chunk = await readUpTo(Infinity); chunk.length > 0; chunk = await readUpTo(Infinity)) yield chunk;
 }
-
-async function* noGrowth(): AsyncGenerator<number, void, void> {}

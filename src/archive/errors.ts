@@ -1,30 +1,26 @@
 import { clip } from '../base/clip.ts';
 
-/**
- * What is wrong with an archive:
- *
- * - `ARCHIVE_TRUNCATED`: it ends too early; fetch or export it again.
- * - `ARCHIVE_CORRUPT`: its bytes are not those that were written; fetch or export it again.
- * - `ARCHIVE_UNSUPPORTED_FORMAT`: not an archive, or one of a version this reader does not know.
- * - `ARCHIVE_UNSAFE`: it holds something no archive ever holds (a link, an unknown or repeated member, a header
- *   that overrides another).
- * - `ARCHIVE_TOO_LARGE`: it is beyond a limit of the reader.
- * - `ARCHIVE_INCONSISTENT`: its parts contradict each other or the rules of the format.
- * - `ARCHIVE_REDACTED`: values were taken out of it for a hand-over: it is no longer the history.
- * - `ARCHIVE_ENCRYPTED`: it is sealed, and has to be opened first.
- * - `SIGNATURE_INVALID`: its attestation is about another archive, or a signature in it is wrong.
- * - `SIGNATURE_REQUIRED`: nobody has signed it who is trusted, and somebody has to.
- */
+/** What is wrong with an archive. */
 export type ArchiveErrorCode =
+  /** It ends too early; fetch or export it again. */
   | 'ARCHIVE_TRUNCATED'
+  /** Its bytes are not those that were written; fetch or export it again. */
   | 'ARCHIVE_CORRUPT'
+  /** It is not an archive, or one of a version this reader does not know. */
   | 'ARCHIVE_UNSUPPORTED_FORMAT'
+  /** It holds something no archive ever holds (a link, an unknown or repeated member, a header that overrides another). */
   | 'ARCHIVE_UNSAFE'
+  /** It is beyond a limit of the reader. */
   | 'ARCHIVE_TOO_LARGE'
+  /** Its parts contradict each other or the rules of the format. */
   | 'ARCHIVE_INCONSISTENT'
+  /** Values were taken out of it for a hand-over: it is no longer the history. */
   | 'ARCHIVE_REDACTED'
+  /** It is sealed, and has to be opened first. */
   | 'ARCHIVE_ENCRYPTED'
+  /** Its attestation is about another archive, or a signature in it is wrong. */
   | 'SIGNATURE_INVALID'
+  /** Nobody has signed it who is trusted, and somebody has to. */
   | 'SIGNATURE_REQUIRED';
 
 /** Longest message: names out of an archive are cut one by one, and this is for what is put together of them. */

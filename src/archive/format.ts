@@ -63,54 +63,46 @@ export function isMemberName(name: string): boolean {
   return FIXED_MEMBERS.has(name) || VERSION_MEMBER.test(name);
 }
 
-/**
- * The most a reader spends on one archive. Sizes are bytes. Beyond any of them the reader stops at once with
- * ARCHIVE_TOO_LARGE.
- */
-export interface ArchiveLimits {
-  /** The file as stored, compressed. */
-  maxArchiveBytes: bigint;
-  /** The whole tar, decompressed. */
-  maxTotalBytes: bigint;
-  /** One version's raw state. */
-  maxVersionBytes: number;
-  /** Each of the streamed `.ndjson` members: room for five million spans with addresses of two hundred characters. */
-  maxMemberBytes: number;
-  /** Each member that is held in memory: manifest.json, tags.json, export.json, SHA256SUMS. */
-  maxMetadataBytes: number;
-  /** One line of an `.ndjson` member. */
-  maxRecordBytes: number;
-  /** Versions, and likewise tags. */
-  maxVersions: number;
-  /** Audit events. */
-  maxEvents: number;
-  /**
-   * Decompressed bytes per compressed byte, looked at once 16 MiB have come out. Successive versions of a state
-   * are nearly equal, so honest archives reach thousands; the absolute limits stop what this lets through.
-   */
-  maxExpansionRatio: number;
-}
-
 const KIB = 1024;
 const MIB = 1024 * KIB;
 const GIB = 1024 * MIB;
 
 /**
  * Limits that no honest archive of a Kilolock state meets: PostgreSQL's jsonb ends at a document of 2^28 - 1 bytes (data
- * model, trap 3), and 100 000 versions are a write every five minutes for a year. A line has room for the longest payload
- * of an event with every character escaped, and an actor beside it.
+ * model, trap 3), and 100 000 versions are a write every five minutes for a year.
  */
-export const DEFAULT_ARCHIVE_LIMITS: ArchiveLimits = {
+export const DEFAULT_ARCHIVE_LIMITS = {
+  /** The file as stored, compressed. */
   maxArchiveBytes: BigInt(8 * GIB),
+  /** The whole tar, decompressed. */
   maxTotalBytes: BigInt(64 * GIB),
+  /** One version's raw state. */
   maxVersionBytes: 256 * MIB - 1,
+  /** Each of the streamed `.ndjson` members: room for five million spans with addresses of two hundred characters. */
   maxMemberBytes: 2 * GIB,
+  /** Each member that is held in memory: manifest.json, tags.json, export.json, SHA256SUMS. */
   maxMetadataBytes: 32 * MIB,
+  /**
+   * One line of an `.ndjson` member: room for the longest payload of an event with every character escaped, and an actor beside
+   * it.
+   */
   maxRecordBytes: 16 * MIB,
+  /** Versions, and likewise tags. */
   maxVersions: 100_000,
+  /** Audit events. */
   maxEvents: 1_000_000,
+  /**
+   * Decompressed bytes per compressed byte, looked at once 16 MiB have come out. Successive versions of a state
+   * are nearly equal, so honest archives reach thousands; the absolute limits stop what this lets through.
+   */
   maxExpansionRatio: 20_000,
 };
+
+/**
+ * The most a reader spends on one archive. Sizes are bytes. Beyond any of them the reader stops at once with
+ * ARCHIVE_TOO_LARGE.
+ */
+export type ArchiveLimits = typeof DEFAULT_ARCHIVE_LIMITS;
 
 /** Decompressed bytes below which the expansion ratio is not judged: little that repeats is no bomb. */
 export const EXPANSION_RATIO_GRACE_BYTES = 16 * MIB;

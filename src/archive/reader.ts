@@ -243,9 +243,6 @@ export async function nameDamage(
   return located(error);
 }
 
-/** How {@link verifyArchive} reads. */
-export interface VerifyOptions extends FileOptions, ReadOptions {}
-
 /**
  * Reads the archive at `path` to its end and says what it is.
  *
@@ -253,7 +250,7 @@ export interface VerifyOptions extends FileOptions, ReadOptions {}
  */
 export async function verifyArchive(
   path: string,
-  { grown, signal, ...options }: VerifyOptions = {},
+  { grown, signal, ...options }: FileOptions & ReadOptions = {},
 ): Promise<VerifiedArchive> {
   return verified(readArchive(readArchiveFile(path, { grown, signal }), options));
 }

@@ -263,8 +263,8 @@ async function runImport(
     actor: caller.principal.actor,
     eventDetails: auditDetails(request),
     onProgress: noteProgress,
-    archiveReplaced: async (replaced) => {
-      const kept = await exportReplacedState(services, request, replaced.id, destination, context);
+    archiveReplaced: async (stateId) => {
+      const kept = await exportReplacedState(services, request, stateId, destination, context);
       replacedOperationId = kept.operationId;
       return kept.historyDigest;
     },

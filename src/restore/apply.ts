@@ -36,7 +36,6 @@ import {
 } from '../inspection/spooled-rows.ts';
 import { alreadyExists } from './destination.ts';
 import { asRefusal, refusedState } from './errors.ts';
-import type { ReplacedState } from './overwrite.ts';
 import { type Claimant, claimPlace } from './placement.ts';
 import { type RestorePlan, rowPathsOf } from './plan.ts';
 import { refuseOverQuota } from './quota.ts';
@@ -52,7 +51,7 @@ export interface RestoreRecord extends Claimant {
    *
    * @returns the digest of the history in the archive: only just that history is replaced.
    */
-  readonly archiveReplaced: (replaced: ReplacedState) => Promise<string>;
+  readonly archiveReplaced: (stateId: string) => Promise<string>;
   /** Called with each raw state that was sent to the database. */
   readonly onProgress: (progress: HistoryProgress) => void;
   /** The last work of the transaction: when it fails, nothing was restored. */
@@ -89,8 +88,8 @@ export async function applyRestore(
   plan: RestorePlan,
   record: RestoreRecord,
 ): Promise<void> {
-  const { replaced } = plan.placement;
-  const replacedDigest = replaced?.current ? await record.archiveReplaced(replaced) : null;
+  const { replaced, stateId } = plan.placement;
+  const replacedDigest = replaced?.current ? await record.archiveReplaced(stateId) : null;
   const restore = new Restore(plan, record, replacedDigest);
   try {
     const { signal } = plan.request;

@@ -1,4 +1,5 @@
 import { type Kysely, sql } from 'kysely';
+import type { ArchivedState } from '../archive/model.ts';
 import { stateLabelFault } from '../base/state-label.ts';
 import type { Database } from '../database/types.ts';
 import { possibleNames, type StateNamespace, selectStates, storedName } from '../history/namespace.ts';
@@ -104,12 +105,11 @@ export async function refuseArchivedNamesake(
   }
 }
 
-/** How Kilolock guards a state against writers at the same time (data model 5). */
-export interface LockPolicy {
-  /** Whether a lock keeps others out. Without, writers coexist and are merged. */
-  readonly exclusiveLocks: boolean;
-  readonly coexistenceMode: 'warn' | 'strict';
-}
+/**
+ * How Kilolock guards a state against writers at the same time (data model 5): an exclusive lock keeps others out, without one
+ * they coexist and are merged.
+ */
+export type LockPolicy = Pick<ArchivedState, 'exclusiveLocks' | 'coexistenceMode'>;
 
 const EXCLUSIVE: LockPolicy = { exclusiveLocks: true, coexistenceMode: 'strict' };
 const OPTIMISTIC: LockPolicy = { exclusiveLocks: false, coexistenceMode: 'warn' };

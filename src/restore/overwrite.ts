@@ -3,21 +3,11 @@ import type { Database } from '../database/types.ts';
 import { digestHistory, isDigested, readHistories } from '../history/history.ts';
 import { HistoryInconsistentError } from '../history/inconsistent.ts';
 import { possibleNames, StateAmbiguousError, selectStates } from '../history/namespace.ts';
-import type { Destination, LockPolicy } from './destination.ts';
+import type { Destination } from './destination.ts';
 import { notActive, RestoreRefusedError, refusedState } from './errors.ts';
 
 /** The state whose history an overwrite replaces. */
-export interface ReplacedState {
-  readonly id: string;
-  /** Stays as it is: it belongs to how the state is used, not to its history. */
-  readonly lockPolicy: LockPolicy;
-  /** Where its pointer stands, and how many versions it has; null when it has none. */
-  readonly current: {
-    readonly versionId: string;
-    readonly serial: bigint;
-    readonly versions: number;
-  } | null;
-}
+export type ReplacedState = Awaited<ReturnType<typeof findReplaced>>;
 
 /** What the caller says the destination is. */
 export interface OverwriteConfirmation {
@@ -38,7 +28,7 @@ export async function findReplaced(
   destination: Destination,
   confirmation: OverwriteConfirmation,
   options: { readonly lock: boolean } = { lock: false },
-): Promise<ReplacedState> {
+) {
   const { namespace, label } = destination;
   if (confirmation.confirmName !== label) {
     throw new RestoreRefusedError(
@@ -76,6 +66,7 @@ export async function findReplaced(
   }
   await refuseBusy(db, state.id, label);
   const { id, exclusiveLocks, coexistenceMode } = state;
+  // The lock policy stays as it is: it belongs to how the state is used, not to its history.
   return { id, lockPolicy: { exclusiveLocks, coexistenceMode }, current };
 }
 
@@ -103,12 +94,16 @@ export async function refuseChangedHistory(
   throw staleDestination(destination, 'was changed since its history was archived to be replaced');
 }
 
-/** @throws HistoryInconsistentError when there are versions, but none the pointer stands at: they could not be exported. */
+/**
+ * Where the state's pointer stands, and how many versions it has; null when it has none.
+ *
+ * @throws HistoryInconsistentError when there are versions, but none the pointer stands at: they could not be exported.
+ */
 async function readCurrent(
   db: Kysely<Database>,
   state: { readonly id: string; readonly currentVersionId: string | null },
-): Promise<ReplacedState['current']> {
-  const versions = await db
+) {
+  const { count, serial } = await db
     .selectFrom('state_versions')
     .where('state_id', '=', state.id)
     .select((select) => [
@@ -116,7 +111,6 @@ async function readCurrent(
       sql<string | null>`max(serial) filter (where id = ${state.currentVersionId})`.as('serial'),
     ])
     .executeTakeFirstOrThrow();
-  const { count, serial } = versions;
   if (state.currentVersionId !== null && serial !== null) {
     return { versionId: state.currentVersionId, serial: BigInt(serial), versions: Number(count) };
   }

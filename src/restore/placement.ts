@@ -60,38 +60,37 @@ export interface Placement {
 export async function findPlace(
   db: Kysely<Database>,
   request: PlacementRequest,
-  archived: Pick<ArchivedState, 'lineage' | 'exclusiveLocks' | 'coexistenceMode'>,
+  archived: LockPolicy & Pick<ArchivedState, 'lineage'>,
 ): Promise<Placement> {
   const { destination, onConflict } = request;
-  if (onConflict.kind === 'OVERWRITE') {
-    const replaced = await findReplaced(db, destination, onConflict);
-    await refuseLineageInUse(db, request, archived.lineage, replaced.id);
-    return {
-      outcome: 'REPLACED',
-      destination,
-      stateId: replaced.id,
-      // Rows of an earlier overwrite with the same archive may still be referred to: their ids must not come again.
-      idNamespace: randomUUID(),
-      lockPolicy: replaced.lockPolicy,
-      replaced,
-    };
-  }
-  const stateId = randomUUID();
-  const isCopy = onConflict.kind === 'ARCHIVED_COPY';
-  const placement: Placement = {
-    outcome: isCopy ? 'ARCHIVED_COPY' : 'CREATED',
-    destination: isCopy ? archivedDestination(destination) : destination,
+  const replaced = onConflict.kind === 'OVERWRITE' ? await findReplaced(db, destination, onConflict) : null;
+  const stateId = replaced?.id ?? randomUUID();
+  const placement = {
+    outcome: OUTCOMES[onConflict.kind],
+    destination: onConflict.kind === 'ARCHIVED_COPY' ? archivedDestination(destination) : destination,
     stateId,
-    idNamespace: stateId,
-    lockPolicy: lockPolicyIn(destination.namespace, archived),
-    replaced: null,
+    // Rows of an earlier overwrite with the same archive may still be referred to: their ids must not come again.
+    idNamespace: replaced === null ? stateId : randomUUID(),
+    lockPolicy: replaced?.lockPolicy ?? lockPolicyIn(destination.namespace, archived),
+    replaced,
   };
-  await refuseTakenName(db, placement.destination, stateId);
-  if (!isCopy) {
-    await refuseArchivedNamesake(db, destination, archived.lineage);
-    await refuseLineageInUse(db, request, archived.lineage, stateId);
-  }
+  await refuseRivals(db, placement, request, archived.lineage);
   return placement;
+}
+
+const OUTCOMES = { REFUSE: 'CREATED', ARCHIVED_COPY: 'ARCHIVED_COPY', OVERWRITE: 'REPLACED' } as const;
+
+/** Refuses a place that another state stands against. With `lock`, no other restore of the lineage comes until the transaction ends. */
+async function refuseRivals(
+  db: Kysely<Database>,
+  { outcome, destination, stateId }: Placement,
+  request: PlacementRequest,
+  lineage: string | null,
+  options: { readonly lock: boolean } = { lock: false },
+): Promise<void> {
+  if (outcome !== 'REPLACED') await refuseTakenName(db, destination, stateId);
+  if (outcome === 'CREATED') await refuseArchivedNamesake(db, destination, lineage);
+  if (outcome !== 'ARCHIVED_COPY') await refuseLineageInUse(db, request, lineage, stateId, options);
 }
 
 /** Who restores, for the record on the state row. */
@@ -117,8 +116,12 @@ export async function claimPlace(
   claimant: Claimant & { readonly replacedDigest: string | null },
 ): Promise<void> {
   const { outcome, destination, stateId, lockPolicy } = placement;
-  if (outcome === 'REPLACED') {
-    if (request.onConflict.kind !== 'OVERWRITE') throw new Error('Only an overwrite replaces a history.');
+  const history = {
+    lineage: archived.lineage,
+    current_version_id: currentVersionId,
+    created_at: archived.createdAt,
+  };
+  if (request.onConflict.kind === 'OVERWRITE') {
     const replaced = await findReplaced(db, destination, request.onConflict, { lock: true });
     // The serial alone could be the same again after another overwrite.
     if (replaced.id !== stateId || replaced.current?.versionId !== placement.replaced?.current?.versionId) {
@@ -126,46 +129,32 @@ export async function claimPlace(
     }
     const { replacedDigest } = claimant;
     if (replacedDigest !== null) await refuseChangedHistory(db, destination, stateId, replacedDigest);
-    await refuseLineageInUse(db, request, archived.lineage, stateId, { lock: true });
     await clearReplacedHistory(db, stateId);
     await db
       .updateTable('states')
-      .set({
-        lineage: archived.lineage,
-        current_version_id: currentVersionId,
-        created_at: archived.createdAt,
-        updated_at: sql`now()`,
-      })
+      .set({ ...history, updated_at: sql`now()` })
       .where('id', '=', stateId)
       .execute();
-    return;
+  } else {
+    await db
+      .insertInto('states')
+      .values({
+        ...history,
+        id: stateId,
+        tenant_id: destination.namespace.tenantId,
+        name: destination.name,
+        exclusive_locks: lockPolicy.exclusiveLocks,
+        coexistence_mode: lockPolicy.coexistenceMode,
+        ...(outcome === 'ARCHIVED_COPY' && {
+          lifecycle_status: 'archived' as const,
+          lifecycle_changed_at: sql<string>`now()`,
+          lifecycle_changed_by: claimant.actor,
+          lifecycle_reason: `restored as an archived copy by operation ${claimant.operationId}`,
+        }),
+      })
+      .execute();
   }
-  await db
-    .insertInto('states')
-    .values({
-      id: stateId,
-      tenant_id: destination.namespace.tenantId,
-      name: destination.name,
-      lineage: archived.lineage,
-      current_version_id: currentVersionId,
-      created_at: archived.createdAt,
-      exclusive_locks: lockPolicy.exclusiveLocks,
-      coexistence_mode: lockPolicy.coexistenceMode,
-      ...(outcome === 'ARCHIVED_COPY'
-        ? {
-            lifecycle_status: 'archived' as const,
-            lifecycle_changed_at: sql<string>`now()`,
-            lifecycle_changed_by: claimant.actor,
-            lifecycle_reason: `restored as an archived copy by operation ${claimant.operationId}`,
-          }
-        : { lifecycle_status: 'active' as const }),
-    })
-    .execute();
-  await refuseTakenName(db, destination, stateId);
-  if (outcome === 'CREATED') {
-    await refuseArchivedNamesake(db, destination, archived.lineage);
-    await refuseLineageInUse(db, request, archived.lineage, stateId, { lock: true });
-  }
+  await refuseRivals(db, placement, request, archived.lineage, { lock: true });
 }
 
 /**

@@ -412,9 +412,9 @@ describe('an overwrite', () => {
       again,
       await recordImport(backend.database, caller, LABEL),
       {
-        archiveReplaced: async (replaced) => {
+        archiveReplaced: async (stateId) => {
           await begin();
-          return historyDigestOf(backend.database, replaced.id);
+          return historyDigestOf(backend.database, stateId);
         },
       },
     );

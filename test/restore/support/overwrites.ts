@@ -42,7 +42,7 @@ export function applyOverwrite(
     actor: 'somebody',
     eventDetails: {},
     onProgress: () => {},
-    archiveReplaced: async ({ id }) => {
+    archiveReplaced: async (id) => {
       const history = (await readDigestedHistories(database, [id], new DigestBudget())).get(id);
       return history === undefined ? '' : digestHistory(history).historyDigest;
     },
