@@ -6,14 +6,6 @@ import { EXIT, type Exit, failure, KlError } from './endings.ts';
 /** What a command does: it is loaded only when it is called. */
 type Load = () => Promise<{ run(context: Context, options: never, ...args: never[]): Promise<Exit> }>;
 
-/** How the command that ran was called, and how it ended. */
-interface Call {
-  exit: Exit;
-  options: CommonOptions;
-}
-
-const PROGRAM_NAMES = ['kl', 'kl-archive'];
-
 /**
  * Runs one command line.
  *
@@ -22,22 +14,26 @@ const PROGRAM_NAMES = ['kl', 'kl-archive'];
  */
 export async function run(args: readonly string[]): Promise<Exit> {
   const signal = interruption();
-  const call: Call = { exit: EXIT.done, options: {} };
-  const program = buildProgram(signal, call);
+  let exit: Exit = EXIT.done;
+  const program = buildProgram(signal, (ended) => {
+    exit = ended;
+  });
   if (args.length === 0) {
     program.outputHelp();
     return EXIT.done;
   }
   try {
     await program.parseAsync([...args], { from: 'user' });
-    return call.exit;
+    return exit;
   } catch (error) {
     if (error instanceof CommanderError && error.exitCode === 0) return EXIT.done;
     // A group that was called without a command has printed its help.
     if (error instanceof CommanderError && error.code === 'commander.help') return EXIT.usage;
     const known = error instanceof KlError ? error : await asKlError(error, signal);
     const format = /(?:^| )--format[ =]json(?: |$)/.test(args.join(' ')) ? 'json' : 'table';
-    (await contextOf({ ...call.options, format }, signal)).terminal.fail(program.name(), known);
+    // Help is given without it.
+    const { Terminal } = await import('./terminal.ts');
+    new Terminal({ format, quiet: false }).fail(program.name(), known);
     return known.exit;
   }
 }
@@ -70,8 +66,8 @@ async function asKlError(error: unknown, signal: AbortSignal): Promise<KlError> 
 }
 
 /** The whole tree of commands. */
-function buildProgram(signal: AbortSignal, call: Call): Command {
-  const program = new Command(PROGRAM_NAMES.find((name) => name === process.title) ?? 'kl')
+function buildProgram(signal: AbortSignal, onEnd: (exit: Exit) => void): Command {
+  const program = new Command(process.title === 'kl-archive' ? 'kl-archive' : 'kl')
     .description('Takes the whole history of a Kilolock state to one verifiable file, and brings it back.')
     .version(packageVersion(), '-V, --version', 'print the version')
     .helpCommand(false)
@@ -100,11 +96,10 @@ function buildProgram(signal: AbortSignal, call: Call): Command {
       .option('-q, --quiet', 'say nothing beside the result')
       .action(async (...given: unknown[]) => {
         const options = given.at(-2) as CommonOptions;
-        call.options = options;
         const { run: perform } = (await load()) as {
           run(context: Context, ...rest: unknown[]): Promise<Exit>;
         };
-        call.exit = await perform(await contextOf(options, signal), options, ...given.slice(0, -2));
+        onEnd(await perform(await contextOf(options, signal), options, ...given.slice(0, -2)));
       });
   };
   const serviceLeaf: typeof leaf = (...args) =>

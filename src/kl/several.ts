@@ -52,14 +52,16 @@ export async function forEachOf<Item, Result>(
 /**
  * Says what became of each.
  *
- * @param names what their names are called: `key` in JSON, beside what a result holds, and `head` over their column.
+ * @param key what their names are called in JSON, beside what a result holds.
+ * @param head what stands over the column of their names.
  * @param columns what people are shown of a result, by the heads of the columns behind the name; `OUTCOME` among them.
  * @returns what to end with: when some failed, what all of those failed with, or a plain failure.
  */
 export function tellAll<Result extends { readonly outcome: string }>(
   terminal: Terminal,
   ended: readonly Ended<Result>[],
-  { key, head }: { readonly key: 'file' | 'name'; readonly head: string },
+  key: 'file' | 'name',
+  head: string,
   columns: Readonly<Record<string, (result: Result) => Cell>>,
 ): Exit {
   const shown = Object.entries(columns).map(([column, cellOf]) => {

@@ -163,18 +163,13 @@ function offsetIn(response: Response): number {
   // The bodies of answers are empty, or say what the status does.
   void response.body?.cancel();
   if (response.ok && offset !== null && /^\d{1,15}$/.test(offset)) return Number(offset);
-  switch (response.status) {
-    case 404:
-    case 410:
-      throw new KlError(
-        'UPLOAD_EXPIRED',
-        'The service no longer waits for the file: the upload has expired.',
-      );
-    case 413:
-      throw new KlError('PAYLOAD_TOO_LARGE', 'The file was changed while it was being sent: it is larger.');
-    default:
-      throw failure('UNREACHABLE', `The upload was answered with status ${response.status}.`);
+  if (response.status === 404 || response.status === 410) {
+    throw new KlError('UPLOAD_EXPIRED', 'The service no longer waits for the file: the upload has expired.');
   }
+  if (response.status === 413) {
+    throw new KlError('PAYLOAD_TOO_LARGE', 'The file was changed while it was being sent: it is larger.');
+  }
+  throw failure('UNREACHABLE', `The upload was answered with status ${response.status}.`);
 }
 
 /**

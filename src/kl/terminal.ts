@@ -1,4 +1,4 @@
-import type { Writable } from 'node:stream';
+import { Writable } from 'node:stream';
 import { styleText } from 'node:util';
 import { failure, type KlError } from './endings.ts';
 import { jsonText, visible } from './texts.ts';
@@ -12,8 +12,6 @@ export interface Manners {
 /** The two streams of a command: results go to standard output, talk goes to standard error. */
 export class Terminal {
   readonly manners: Manners;
-  readonly #results: Writable = process.stdout;
-  readonly #talk: Writable & { readonly isTTY?: boolean } = process.stderr;
 
   constructor(manners: Manners) {
     this.manners = manners;
@@ -26,33 +24,33 @@ export class Terminal {
 
   /** Whether bars can be drawn. */
   get hasBars(): boolean {
-    return this.#talk.isTTY === true && process.env.TERM !== 'dumb' && !this.manners.quiet;
+    return process.stderr.isTTY === true && process.env.TERM !== 'dumb' && !this.manners.quiet;
   }
 
   /** A line beside the result; `--quiet` leaves it out. */
   say(line: string): void {
-    if (!this.manners.quiet) this.#talk.write(`${line}\n`);
+    if (!this.manners.quiet) process.stderr.write(`${line}\n`);
   }
 
   /** A line beside the result that has to be known. */
   warn(line: string): void {
-    this.#talk.write(`${this.#styled('yellow', 'Warning')}  ${line}\n`);
+    process.stderr.write(`${this.#styled('yellow', 'Warning')}  ${line}\n`);
   }
 
   /** The result: a value for `--format json`, a text for people otherwise. */
   result(value: unknown, text: () => string): void {
-    this.#results.write(`${this.manners.format === 'json' ? jsonText(value) : text()}\n`);
+    process.stdout.write(`${this.manners.format === 'json' ? jsonText(value) : text()}\n`);
   }
 
   /** Why there is none. */
   fail(program: string, error: KlError): void {
     const { code, message, exit, advice } = error;
     if (this.manners.format === 'json') {
-      this.#talk.write(`${jsonText({ error: { code, message, advice, exitCode: exit } })}\n`);
+      process.stderr.write(`${jsonText({ error: { code, message, advice, exitCode: exit } })}\n`);
       return;
     }
-    this.#talk.write(`${this.#styled('red', program)}: ${visible(message)} (${code})\n`);
-    if (advice !== null) this.#talk.write(`${advice}\n`);
+    process.stderr.write(`${this.#styled('red', program)}: ${visible(message)} (${code})\n`);
+    if (advice !== null) process.stderr.write(`${advice}\n`);
   }
 
   /**
@@ -69,25 +67,33 @@ export class Terminal {
    * A line from whoever sits there.
    *
    * @param instead the option that answers it where nobody sits.
+   * @param hidden whether what is typed is not shown.
+   * @throws KlError USAGE when nobody is there to be asked, INTERRUPTED.
    */
-  async ask(question: string, instead: string, signal: AbortSignal): Promise<string> {
+  async ask(question: string, instead: string, signal: AbortSignal, hidden = false): Promise<string> {
     if (!this.isInteractive) {
       throw failure('USAGE', `Nobody is here to be asked "${question.trim()}": say ${instead}.`);
     }
     const { createInterface } = await import('node:readline/promises');
-    const lines = createInterface({ input: process.stdin, output: process.stderr });
+    const output = hidden ? new Writable({ write: (_chunk, _encoding, done) => done() }) : process.stderr;
+    const lines = createInterface({ input: process.stdin, output, terminal: true });
     // In a terminal's line the key is no signal.
     lines.once('SIGINT', () => process.kill(process.pid, 'SIGINT'));
+    const closed = new AbortController();
+    lines.once('close', () => closed.abort());
+    // Said once nothing of what is typed is shown any longer.
+    if (hidden) process.stderr.write(question);
     try {
-      return (await lines.question(question, { signal })).trim();
-    } catch (error) {
-      throw signal.aborted ? signal.reason : error;
+      return (await lines.question(question, { signal: AbortSignal.any([signal, closed.signal]) })).trim();
+    } catch {
+      throw signal.aborted ? signal.reason : failure('INTERRUPTED', 'Interrupted.');
     } finally {
       lines.close();
+      if (hidden) process.stderr.write('\n');
     }
   }
 
   #styled(style: 'red' | 'yellow', text: string): string {
-    return this.#talk.isTTY ? styleText(style, text, { stream: this.#talk as NodeJS.WriteStream }) : text;
+    return process.stderr.isTTY ? styleText(style, text, { stream: process.stderr }) : text;
   }
 }

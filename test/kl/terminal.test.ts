@@ -92,11 +92,14 @@ describe('at a terminal', () => {
     expect((await typed.ended).exitCode).toBe(0);
   });
 
-  test('a question is ended by Ctrl-C, and nothing was done', async () => {
+  test.each([
+    ['Ctrl-C', '\u0003'],
+    ['Ctrl-D', '\u0004'],
+  ])('a question is ended by %s, and nothing was done', async (_name, key) => {
     await exportSample();
     const asked = atTerminal('import', 'archive', 'n.klstate', '--as', 'never', '--allow-shared-lineage');
     await asked.shown('Import it? [y/N]');
-    asked.type('\u0003');
+    asked.type(key);
     expect((await asked.ended).exitCode).toBe(130);
     expect((await atTerminal('status', 'never').ended).exitCode).toBe(3);
   });

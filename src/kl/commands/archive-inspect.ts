@@ -1,5 +1,6 @@
 import { REDACTED_FEATURE } from '../../archive/format.ts';
 import type { ArchivedEvent, ArchivedResource, ArchivedTag, ArchiveManifest } from '../../archive/model.ts';
+import { present } from '../../base/invariant.ts';
 import { archiveMembers, named, type Reading } from '../archive-input.ts';
 import type { CommonOptions, Context } from '../context.ts';
 import { EXIT, type Exit } from '../endings.ts';
@@ -47,14 +48,14 @@ export async function run(context: Context, options: Options, path: string): Pro
 }
 
 async function readHead(path: string, options: Options, reading: Reading): Promise<Inspected> {
-  const tags: ArchivedTag[] = [];
   const events: ArchivedEvent[] = [];
   const resources: ArchivedResource[] = [];
-  let manifest: ArchiveManifest | null = null;
+  let tags: readonly ArchivedTag[] = [];
+  let manifest: ArchiveManifest | undefined;
   await using members = archiveMembers(path, reading);
   for await (const member of members) {
     if (member.kind === 'manifest') manifest = member.manifest;
-    if (member.kind === 'tags') tags.push(...member.tags);
+    if (member.kind === 'tags') tags = member.tags;
     if (member.kind === 'event' && options.events) events.push(member.event);
     if (member.kind === 'resource' && options.resources) resources.push(member.resource);
     // Whatever stands behind the last that was asked for is left alone, raw states most of all.
@@ -65,8 +66,7 @@ async function readHead(path: string, options: Options, reading: Reading): Promi
       (member.kind === 'manifest' && !options.tags && !options.events && !options.resources);
     if (isPast) break;
   }
-  if (manifest === null) throw new Error('unreachable: no archive is read without its manifest');
-  return { manifest, tags, events, resources };
+  return { manifest: present(manifest, 'no archive is read without its manifest'), tags, events, resources };
 }
 
 /** What a manifest says, in the names of the service's `StateArchiveManifest`. */

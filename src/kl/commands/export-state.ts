@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import type { CommonOptions, Context } from '../context.ts';
 import { EXIT, type Exit, failure } from '../endings.ts';
-import { type ExportedFile, exportState } from '../export-state.ts';
+import { exportState } from '../export-state.ts';
 import { refuseExisting, temporaryDirectory } from '../files.ts';
 import { shown } from '../progress.ts';
 import { connect } from '../service.ts';
@@ -66,36 +66,33 @@ export async function run(context: Context, options: Options, name: string): Pro
   }
   // A name that somebody gave is the file's name.
   const taken = await take(out, { replace: force, isNamedByKind: options.out === undefined });
-  terminal.result({ changed: true, file: taken.path, ...fileValue(name, taken) }, () =>
-    fileText(name, taken),
+  const { path, archive } = taken;
+  const { state } = archive?.manifest ?? {};
+  terminal.result(
+    {
+      changed: true,
+      file: path,
+      name: state?.label ?? name,
+      versionCount: archive?.counts.versions ?? null,
+      currentSerial: state?.currentSerial ?? null,
+      historyDigest: taken.historyDigest,
+      sha256: taken.sha256,
+      sizeBytes: taken.sizeBytes,
+    },
+    () =>
+      pairs({
+        File: path,
+        State: state?.label ?? name,
+        Versions: archive
+          ? `${archive.counts.versions}, current serial ${archive.manifest.state.currentSerial}`
+          : undefined,
+        Size: bytesText(taken.sizeBytes),
+        'History digest': taken.historyDigest,
+        Verified: archive
+          ? 'yes, from the first byte to the last'
+          : 'as the file that the service made; it is encrypted, and no key was given to look into it',
+      }),
   );
-  terminal.say(`\nTo check it later: kl archive verify ${shellWord(taken.path)}`);
+  terminal.say(`\nTo check it later: kl archive verify ${shellWord(path)}`);
   return EXIT.done;
-}
-
-/** What was exported, in the service's names. */
-function fileValue(name: string, { archive, historyDigest, sha256, sizeBytes }: ExportedFile) {
-  return {
-    name: archive?.manifest.state.label ?? name,
-    versionCount: archive?.counts.versions ?? null,
-    currentSerial: archive?.manifest.state.currentSerial ?? null,
-    historyDigest,
-    sha256,
-    sizeBytes,
-  };
-}
-
-function fileText(name: string, { path, archive, historyDigest, sizeBytes }: ExportedFile): string {
-  return pairs({
-    File: path,
-    State: archive?.manifest.state.label ?? name,
-    Versions: archive
-      ? `${archive.counts.versions}, current serial ${archive.manifest.state.currentSerial}`
-      : undefined,
-    Size: bytesText(sizeBytes),
-    'History digest': historyDigest,
-    Verified: archive
-      ? 'yes, from the first byte to the last'
-      : 'as the file that the service made; it is encrypted, and no key was given to look into it',
-  });
 }

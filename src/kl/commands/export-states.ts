@@ -84,17 +84,12 @@ export async function run(context: Context, options: Options, pattern: string): 
   progress[Symbol.dispose]();
   if (ended.length === 0)
     throw new KlError('STATE_NOT_FOUND', `No state that this credential may see matches ${pattern}.`);
-  const exit = tellAll(
-    terminal,
-    ended,
-    { key: 'name', head: 'STATE' },
-    {
-      OUTCOME: outcomeText,
-      SERIAL: ({ currentSerial }) => currentSerial,
-      SIZE: ({ sizeBytes }) => bytesText(BigInt(sizeBytes)),
-      FILE: ({ file }) => file,
-    },
-  );
+  const exit = tellAll(terminal, ended, 'name', 'STATE', {
+    OUTCOME: outcomeText,
+    SERIAL: ({ currentSerial }) => currentSerial,
+    SIZE: ({ sizeBytes }) => bytesText(BigInt(sizeBytes)),
+    FILE: ({ file }) => file,
+  });
   const failed = ended.filter(({ error }) => error !== null).length;
   terminal.say(
     `\n${counted(ended.length - failed, 'state')} in ${visible(join(directory, INDEX_FILE))}${failed > 0 ? `, ${failed} failed; run it again` : ''}.`,

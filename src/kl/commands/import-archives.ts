@@ -67,16 +67,11 @@ export async function run(context: Context, options: Options, directory: string)
     },
   );
   progress[Symbol.dispose]();
-  return tellAll(
-    terminal,
-    ended,
-    { key: 'file', head: 'FILE' },
-    {
-      STATE: ({ name }) => name,
-      OUTCOME: outcomeText,
-      VERSIONS: ({ versionCount }) => versionCount,
-    },
-  );
+  return tellAll(terminal, ended, 'file', 'FILE', {
+    STATE: ({ name }) => name,
+    OUTCOME: outcomeText,
+    VERSIONS: ({ versionCount }) => versionCount,
+  });
 }
 
 /** The archives of a directory, below it: those of its index, or every one where it has none. */

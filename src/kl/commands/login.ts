@@ -1,4 +1,4 @@
-import { on } from 'node:events';
+import { addAbortSignal } from 'node:stream';
 import type { CommonOptions, Context } from '../context.ts';
 import { credentialsPath, findEndpoint, keepToken } from '../credentials.ts';
 import { EXIT, type Exit, failure } from '../endings.ts';
@@ -26,32 +26,11 @@ export async function run(context: Context, _options: CommonOptions): Promise<Ex
 }
 
 async function tokenFromInput({ terminal, signal }: Context): Promise<string> {
-  const { stdin } = process;
-  // The terminal shows nothing from before anybody is asked to type.
-  if (terminal.isInteractive) {
-    stdin.setRawMode(true);
-    process.stderr.write('Token (it is not shown): ');
+  if (terminal.isInteractive) return terminal.ask('Token (it is not shown): ', 'KL_TOKEN', signal, true);
+  let text = '';
+  for await (const chunk of addAbortSignal(signal, process.stdin.setEncoding('utf8'))) {
+    text += chunk;
+    if (text.length > MAX_TOKEN_CHARACTERS) break;
   }
-  let typed = '';
-  try {
-    for await (const [chunk] of on(stdin.setEncoding('utf8'), 'data', { signal, close: ['end'] })) {
-      for (const character of String(chunk)) {
-        if (!terminal.isInteractive) typed += character;
-        else if (character === '\r' || character === '\n') return typed;
-        else if (character === '\u0003' || character === '\u0004')
-          throw failure('INTERRUPTED', 'Interrupted.');
-        else typed = character === '\u007f' ? typed.slice(0, -1) : typed + character;
-      }
-      if (typed.length > MAX_TOKEN_CHARACTERS) return typed;
-    }
-    return typed;
-  } catch (error) {
-    throw signal.aborted ? signal.reason : error;
-  } finally {
-    stdin.pause();
-    if (terminal.isInteractive) {
-      stdin.setRawMode(false);
-      process.stderr.write('\n');
-    }
-  }
+  return text;
 }
