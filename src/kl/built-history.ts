@@ -44,12 +44,8 @@ interface Found {
   readonly version: Omit<ArchivedVersion, 'id'>;
 }
 
-/** A history made of files. */
-export interface BuiltHistory {
-  readonly contents: ArchiveContents;
-  /** Files that hold the same version as another, byte for byte, and that other. */
-  readonly duplicates: readonly { readonly path: string; readonly of: string }[];
-}
+/** Files that hold the same version as another, byte for byte, and that other. */
+type Duplicates = readonly { readonly path: string; readonly of: string }[];
 
 const SOURCE = 'import';
 /** Where the ids come from: the same files make the same archive. */
@@ -92,7 +88,7 @@ export async function buildHistory(
   { label, files, facts, tags }: BuildRequest,
   signal: AbortSignal,
   onRead: (files: number) => void,
-): Promise<BuiltHistory> {
+): Promise<{ readonly contents: ArchiveContents; readonly duplicates: Duplicates }> {
   const fault = stateLabelFault(label);
   if (fault !== null) throw failure('USAGE', `The state's name ${fault}.`);
   const byName = new Map([...facts].map(([name, fact]) => [basename(name), fact]));
@@ -189,7 +185,7 @@ function timeOf(nanoseconds: bigint): string {
 }
 
 /** Files by serial. A version that is there twice is kept once, as of the earlier time. */
-function withoutDuplicates(all: readonly Found[]): { kept: Found[]; duplicates: BuiltHistory['duplicates'] } {
+function withoutDuplicates(all: readonly Found[]): { kept: Found[]; duplicates: Duplicates } {
   const sorted = [...all].sort(
     ({ version: one }, { version: other }) =>
       Number(one.serial - other.serial) ||

@@ -24,20 +24,16 @@ export function completions(program: Command, words: readonly string[]): string[
   const candidates = () => {
     if (awaited !== undefined) return awaited.argChoices ?? [];
     if (current.startsWith('-')) return optionsOf(command).map(({ long, short }) => long ?? short ?? '');
-    return visibleCommands(command);
+    return command
+      .createHelp()
+      .visibleCommands(command)
+      .map((each) => each.name());
   };
   return candidates().filter((each) => each !== '' && each.startsWith(current));
 }
 
 function optionsOf(command: Command): readonly Option[] {
   return command.createHelp().visibleOptions(command);
-}
-
-function visibleCommands(command: Command): string[] {
-  return command
-    .createHelp()
-    .visibleCommands(command)
-    .map((each) => each.name());
 }
 
 /** What a shell reads to complete the command lines of `program`. */

@@ -8,20 +8,18 @@ export interface Context {
   readonly signal: AbortSignal;
   /** The file with the keys of encrypted archives; null: there is none. */
   readonly identity: string | null;
-  readonly elsewhere: ScopeOptions;
+  /** Where in the service, if not where the credential is at home. */
+  readonly elsewhere: Pick<CommonOptions, 'workspace' | 'environment' | 'reason'>;
 }
 
-/** Where in the service, if not where the credential is at home. */
-export interface ScopeOptions {
+/** The options that commands have in common. */
+export interface CommonOptions {
+  readonly format?: 'table' | 'json';
+  readonly quiet?: boolean;
+  /** Of the commands that talk to the service. */
   readonly workspace?: string;
   readonly environment?: string;
   readonly reason?: string;
-}
-
-/** The options that every command has. */
-export interface CommonOptions extends ScopeOptions {
-  readonly format?: 'table' | 'json';
-  readonly quiet?: boolean;
   /** Of the commands that read archives. */
   readonly identity?: string;
 }

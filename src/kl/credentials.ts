@@ -3,8 +3,8 @@ import { chmod, mkdir, readFile, stat } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { isErrno } from '../base/errno.ts';
-import { failure } from './endings.ts';
-import { writePrivateFile } from './files.ts';
+import { failure, KlError } from './endings.ts';
+import { isSystemError, writePrivateFile } from './files.ts';
 
 /** What `kl login` keeps: the endpoint it was last told, and a token for each. */
 interface Kept {
@@ -81,22 +81,17 @@ export async function keepToken(endpoint: string, token: string): Promise<void> 
 
 async function readKept(): Promise<Kept> {
   const path = credentialsPath();
-  let text: string;
   try {
     if (((await stat(path)).mode & 0o077) !== 0) {
       throw failure('NO_CREDENTIAL', `${path} is open to others than its owner.`, {
         advice: 'Make it private with chmod 600, and get another token if somebody may have read it.',
       });
     }
-    text = await readFile(path, 'utf8');
-  } catch (error) {
-    if (isErrno(error, 'ENOENT')) return NOTHING;
-    throw error;
-  }
-  try {
-    const { endpoint, tokens } = JSON.parse(text) as Kept;
+    const { endpoint, tokens } = JSON.parse(await readFile(path, 'utf8')) as Kept;
     return { endpoint, tokens: { ...tokens } };
   } catch (error) {
+    if (isErrno(error, 'ENOENT')) return NOTHING;
+    if (error instanceof KlError || isSystemError(error)) throw error;
     throw failure('NO_CREDENTIAL', `${path} is no longer what kl login wrote.`, {
       advice: 'Remove it, and run kl login.',
       cause: error,

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { open, readFile, rm, stat } from 'node:fs/promises';
+import { access, constants, open, readFile, rm, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { readArchiveFile } from '../archive/archive-file.ts';
@@ -12,7 +12,7 @@ import { flush } from '../base/flush.ts';
 import { archiveMembers, named, type Reading } from './archive-input.ts';
 import { DOCUMENTS, type FileAnswer, type OperationAnswer } from './documents.ts';
 import { failure, KlError } from './endings.ts';
-import { isSystemError, place, requirePlace, unwritable, writePrivateFile } from './files.ts';
+import { isSystemError, place, unwritable, writePrivateFile } from './files.ts';
 import { findOperation, isUndecided, waitForEnd } from './operations.ts';
 import type { Work } from './progress.ts';
 import { isSealedFile } from './sealed-input.ts';
@@ -83,7 +83,9 @@ function originOf({ endpoint, environment }: Service, { name }: Exported) {
 async function begin(service: Service, exported: Exported, work: Work): Promise<OperationAnswer> {
   const { name, path, sealing } = exported;
   // Before the service has worked for nothing.
-  await requirePlace(path);
+  await access(dirname(path), constants.W_OK).catch((error: unknown) => {
+    throw unwritable(path, error);
+  });
   await rm(`${path}.partial`, { force: true });
   work.show({ step: 'asking for the export' });
   const input = { name, ...sealing, waitSeconds: 1, idempotencyKey: randomUUID() };

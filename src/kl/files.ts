@@ -1,6 +1,6 @@
-import { access, constants, link, mkdtemp, open, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { link, mkdtemp, open, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { getSystemErrorMessage } from 'node:util';
 import { isErrno } from '../base/errno.ts';
 import { failure, type KlError } from './endings.ts';
@@ -67,13 +67,6 @@ function existing(path: string): KlError {
 export async function temporaryDirectory(): Promise<AsyncDisposable & { readonly path: string }> {
   const path = await mkdtemp(join(tmpdir(), 'kl-'));
   return { path, [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true }) };
-}
-
-/** @throws KlError WRITE_FAILED where nothing can be written beside `path`. */
-export async function requirePlace(path: string): Promise<void> {
-  await access(dirname(path), constants.W_OK).catch((error: unknown) => {
-    throw unwritable(path, error);
-  });
 }
 
 /** @throws KlError FILE_UNUSABLE for what is no regular file. */

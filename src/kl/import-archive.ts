@@ -13,7 +13,7 @@ import { isUndecided, waitForEnd } from './operations.ts';
 import type { Work } from './progress.ts';
 import { isSealedFile, openSealed } from './sealed-input.ts';
 import { type Service, unexplained } from './service.ts';
-import { checkArchive } from './soundness.ts';
+import { soundArchive } from './soundness.ts';
 import type { StagedUpload } from './staged-upload.ts';
 import { shellWord } from './texts.ts';
 
@@ -62,21 +62,15 @@ export async function prepareImport(path: string, context: Reading, work: Work):
       throw named(path, error);
     });
   }
-  const { complete, isValid, findings } = await checkArchive(plain, context, work);
-  if (complete?.manifest.requiredFeatures.includes(REDACTED_FEATURE)) {
+  const archive = await soundArchive(plain, context, work, { name: path, undone: 'Nothing was sent.' });
+  if (archive.manifest.requiredFeatures.includes(REDACTED_FEATURE)) {
     throw named(
       path,
       new ArchiveError('ARCHIVE_REDACTED', 'values were taken out of this archive for a hand-over'),
     );
   }
-  if (complete === null || !isValid) {
-    const [finding] = findings;
-    throw new KlError(finding?.code ?? 'ARCHIVE_CORRUPT', `${path}: ${finding?.message}`, {
-      advice: `Nothing was sent. kl archive verify tells more. ${finding?.advice ?? ''}`.trim(),
-    });
-  }
   const kept = resources.move();
-  return { path: plain, archive: complete, [Symbol.asyncDispose]: () => kept.disposeAsync() };
+  return { path: plain, archive, [Symbol.asyncDispose]: () => kept.disposeAsync() };
 }
 
 /** What is to be imported. */

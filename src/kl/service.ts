@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Context, ScopeOptions } from './context.ts';
+import type { Context } from './context.ts';
 import { callerOf, findCredential } from './credentials.ts';
 import type { Document } from './documents.ts';
 import { failure, KlError, refused } from './endings.ts';
@@ -34,14 +34,10 @@ export async function connect({ terminal, signal, elsewhere }: Context): Promise
 }
 
 /** The schema's StateScopeInput. */
-interface Scope {
-  readonly workspaceId: string;
-  readonly environmentId: string;
-  readonly reason: string | null;
-}
+type Scope = ReturnType<typeof scopeOf>;
 
 /** @throws KlError USAGE for half a scope. */
-function scopeOf({ workspace, environment, reason }: ScopeOptions): Scope | null {
+function scopeOf({ workspace, environment, reason }: Context['elsewhere']) {
   if (workspace !== undefined && environment !== undefined) {
     return { workspaceId: workspace, environmentId: environment, reason: reason ?? null };
   }
@@ -55,10 +51,10 @@ export class Service {
   /** Given when somebody interrupts. */
   readonly signal: AbortSignal;
   readonly #token: string;
-  readonly #scope: Scope | null;
+  readonly #scope: Scope;
   #hasAnswered = false;
 
-  constructor(endpoint: string, token: string, signal: AbortSignal, scope: Scope | null = null) {
+  constructor(endpoint: string, token: string, signal: AbortSignal, scope: Scope = null) {
     this.endpoint = endpoint;
     this.#scope = scope;
     this.#token = token;

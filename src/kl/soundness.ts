@@ -1,9 +1,11 @@
 import type { ArchiveError } from '../archive/errors.ts';
 import { versionMemberName } from '../archive/format.ts';
 import type { VerifiedArchive } from '../archive/reader.ts';
+import { present } from '../base/invariant.ts';
 import { UnsupportedStateDocumentError } from '../terraform/errors.ts';
 import { ARCHIVE_ADVICE, type Reading, readThrough } from './archive-input.ts';
 import { DocumentReader } from './document-reader.ts';
+import { KlError } from './endings.ts';
 import type { Work } from './progress.ts';
 
 /** Something that was found out about an archive. */
@@ -75,6 +77,26 @@ export async function checkArchive(path: string, reading: Reading, work?: Work):
     }),
   );
   return { complete: archive, isValid: documents.length === 0, findings: [...documents, ...warnings] };
+}
+
+/**
+ * An archive that is complete, and that could be restored.
+ *
+ * @param told the name of the file, and what has not been done with one that is not.
+ * @throws KlError with the first thing that is wrong.
+ */
+export async function soundArchive(
+  path: string,
+  reading: Reading,
+  work: Work,
+  told: { readonly name: string; readonly undone: string },
+): Promise<VerifiedArchive> {
+  const { complete, isValid, findings } = await checkArchive(path, reading, work);
+  if (complete !== null && isValid) return complete;
+  const { code, message, advice } = present(findings[0], 'something is wrong with it');
+  throw new KlError(code, `${told.name}: ${message}`, {
+    advice: `${told.undone} kl archive verify tells more. ${advice}`,
+  });
 }
 
 function archiveFinding(error: ArchiveError, whole: readonly bigint[]): Finding {

@@ -46,8 +46,8 @@ export function durationText(seconds: number): string {
 }
 
 /** A number of things, with their name. */
-export function counted(count: number | bigint, one: string, many = `${one}s`): string {
-  return `${count} ${Number(count) === 1 ? one : many}`;
+export function counted(count: number | bigint, one: string): string {
+  return `${count} ${one}${Number(count) === 1 ? '' : 's'}`;
 }
 
 /** A word as a POSIX shell reads it. */

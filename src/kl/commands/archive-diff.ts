@@ -78,11 +78,7 @@ async function takeLiveArchive(context: Context, name: string, path: string): Pr
 }
 
 async function isFile(path: string): Promise<boolean> {
-  try {
-    return (await stat(path)).isFile();
-  } catch {
-    return false;
-  }
+  return (await stat(path).catch(() => null))?.isFile() ?? false;
 }
 
 async function read(context: Context, { label, path, reference }: Located): Promise<Side> {

@@ -104,9 +104,10 @@ function textOf(read: Inspected, options: Options, size: number): string {
   const { manifest, tags, events, resources } = read;
   const value = manifestValue(manifest);
   const { currentSerial } = value;
+  const tagged = Map.groupBy(tags, ({ serial }) => serial);
   const marksOf = (serial: bigint) => [
     ...(serial === currentSerial ? ['current'] : []),
-    ...tags.filter((tag) => tag.serial === serial).map(({ tag }) => tag),
+    ...(tagged.get(serial) ?? []).map(({ tag }) => tag),
   ];
   const parts = [
     pairs({

@@ -51,8 +51,9 @@ export async function run(context: Context, options: Options, pattern: string): 
     const known = index.get(state.name);
     const historyDigest = await digestOf(service, state);
     const pathOf = (file: string) => join(directory, ...file.split('/'));
-    if (known?.historyDigest === historyDigest && (await hasSize(pathOf(known.file), known.sizeBytes))) {
-      return { outcome: 'UNCHANGED', ...known };
+    if (known?.historyDigest === historyDigest) {
+      const there = await stat(pathOf(known.file)).catch(() => null);
+      if (String(there?.size) === known.sizeBytes) return { outcome: 'UNCHANGED', ...known };
     }
     const plainFile = known?.file.replace(/\.age$/, '') ?? archivePathOf(state.name);
     const path = pathOf(plainFile);
@@ -105,14 +106,6 @@ async function digestOf(service: Service, { name, manifest }: StateAnswer): Prom
   } catch (error) {
     if (error instanceof KlError) return null;
     throw error;
-  }
-}
-
-async function hasSize(path: string, size: string): Promise<boolean> {
-  try {
-    return String((await stat(path, { bigint: true })).size) === size;
-  } catch {
-    return false;
   }
 }
 

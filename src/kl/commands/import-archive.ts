@@ -8,7 +8,7 @@ import { shown } from '../progress.ts';
 import { connect, type Service } from '../service.ts';
 import { sendArchive } from '../staged-upload.ts';
 import { findState } from '../states.ts';
-import { pairs } from '../tables.ts';
+import { type Cell, pairs } from '../tables.ts';
 import type { Terminal } from '../terminal.ts';
 import { bytesText, counted, visible } from '../texts.ts';
 
@@ -128,45 +128,36 @@ function resultOf({ id, stateArchive, report }: ImportAnswer, archive: VerifiedA
 }
 
 function planText(path: string, report: ReportAnswer): string {
-  return [
-    pairs({
-      From: `${path}, taken of ${report.sourceName}`,
-      To: report.name,
-      As: OUTCOMES[report.outcome],
-      Replaces: report.replacedVersionCount > 0 ? counted(report.replacedVersionCount, 'version') : undefined,
-      ...contentsOf(report),
-    }),
-    ...warningLines(report),
-  ].join('\n');
+  const { replacedVersionCount } = report;
+  return reportText(report, {
+    From: `${path}, taken of ${report.sourceName}`,
+    To: report.name,
+    As: OUTCOMES[report.outcome],
+    Replaces: replacedVersionCount > 0 ? counted(replacedVersionCount, 'version') : undefined,
+  });
 }
 
 function doneText(report: ReportAnswer, archive: VerifiedArchive): string {
-  const isEqual = report.historyDigest === archive.historyDigest;
-  return [
-    pairs({
-      State: report.name,
-      As: OUTCOMES[report.outcome],
-      ...contentsOf(report),
-      'History digest': report.historyDigest,
-      'Digest equal': isEqual
+  const first = { State: report.name, As: OUTCOMES[report.outcome] };
+  return reportText(report, first, {
+    'History digest': report.historyDigest,
+    'Digest equal':
+      report.historyDigest === archive.historyDigest
         ? "yes: the rows hold the archive's history"
         : `no: ${counted(report.normalisedVersionCount, 'raw state')} are kept in the spelling of PostgreSQL's jsonb, with the same contents`,
-    }),
-    ...warningLines(report),
-  ].join('\n');
+  });
 }
 
-function contentsOf(report: ReportAnswer) {
-  return {
+function reportText(report: ReportAnswer, first: Record<string, Cell>, last?: Record<string, Cell>): string {
+  const text = pairs({
+    ...first,
     Versions: `${report.versionCount}, ${bytesText(BigInt(report.rawBytes))} of raw states`,
     Tags: report.tagCount,
     'Audit events': report.eventCount,
     'Resource spans': `${report.resourceSpanCount}${report.resourceSpansDerived ? ', derived' : ''}`,
     Outputs: report.outputCount,
-  };
-}
-
-function warningLines({ warnings }: ReportAnswer): string[] {
-  if (warnings.length === 0) return [];
-  return ['', ...warnings.map(({ code, message }) => `Warning  ${code ?? ''}: ${visible(message)}`)];
+    ...last,
+  });
+  const warnings = report.warnings.map(({ code, message }) => `Warning  ${code ?? ''}: ${visible(message)}`);
+  return [text, ...(warnings.length > 0 ? ['', ...warnings] : [])].join('\n');
 }
