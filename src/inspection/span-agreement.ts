@@ -1,5 +1,5 @@
 import type { ArchivedResource } from '../archive/model.ts';
-import type { ProjectedResource, Projection } from '../terraform/projection.ts';
+import type { Projection } from '../terraform/projection.ts';
 import type { ResourceTable } from '../terraform/resource-table.ts';
 
 /** In place of the serial that the span over a resource ends at: it lasts; or there is none, or none but one that lasts. */
@@ -57,7 +57,7 @@ export class SpanAgreement {
         this.disagree(`a span begins at serial ${serial} for an address that version does not hold`);
       } else if (ends[row] !== UNCOVERED) {
         this.disagree(`two spans of one address reach over serial ${serial}`);
-      } else this.#compare(serial, span, projection.rowAt(row));
+      } else this.#compare(serial, span, projection, row);
       if (this.#disagreement !== null) return;
       ends[row] = span.deleteSerial ?? LASTS;
       covered += 1;
@@ -101,15 +101,15 @@ export class SpanAgreement {
     return covered;
   }
 
-  #compare(serial: bigint, span: ArchivedResource, resource: ProjectedResource): void {
+  #compare(serial: bigint, span: ArchivedResource, { document, table }: Projection, row: number): void {
     // Rows from before Kilolock knew schema versions say 0 (data model 10, trap 22).
-    if (span.schemaVersion !== resource.schemaVersion && span.schemaVersion !== 0) {
+    if (span.schemaVersion !== document.schemaVersionAt(row) && span.schemaVersion !== 0) {
       this.disagree(`a span at serial ${serial} has another schema version than its instance`);
     }
     if (span.deleteSerial === null && serial > this.#currentSerial) {
       this.disagree(`a span that lasts begins at serial ${serial}, after the current version`);
     }
-    if (span.attributesHash !== resource.attributesHash) this.#otherHashes += 1;
+    if (span.attributesHash !== table.contentHash(row)) this.#otherHashes += 1;
   }
 
   /** The rows left open have to be those of the current version; beyond it they stand for that one alone. */

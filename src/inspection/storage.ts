@@ -1,6 +1,5 @@
 import type { StateDocument, StateOutput } from '../terraform/document.ts';
-import type { ProjectedResource, Projection } from '../terraform/projection.ts';
-import { INSTANCE } from '../terraform/state-index.ts';
+import { LONG_ADDRESS, type ProjectedResource, type Projection } from '../terraform/projection.ts';
 import type { DocumentFault } from './errors.ts';
 
 /** Deeper than any state of Terraform's, and far above what PostgreSQL's stack ends at. */
@@ -34,16 +33,12 @@ export interface DoubtfulRows {
  * the depth of a document depends on the server's stack, and the size of one on how its memory grows.
  */
 export function findDoubtfulRows(document: StateDocument, projection: Projection): DoubtfulRows | null {
-  const resources: ProjectedResource[] = [];
-  for (const row of projection.table.rows()) {
-    // One that was taken over came through with the document before.
-    if (document.index.instances.get(row, INSTANCE.from) !== 0) continue;
-    const resource = projection.rowAt(row);
-    // An address holds the type, too.
-    if (isLongKey(resource.address)) resources.push(resource);
-  }
-  const outputs: StateOutput[] = [];
-  for (const output of document.outputs()) if (isLongKey(output.name)) outputs.push(output);
+  // An address holds the type, too. One that was taken over came through with the document before.
+  const resources = projection.newLongAddresses
+    .filter((row) => projection.table.counts(row))
+    .map((row) => projection.rowAt(row))
+    .filter(({ address }) => isLongKey(address));
+  const outputs = [...document.outputs()].filter(({ name }) => isLongKey(name));
   const isWholeDoubtful = isDoubtful(document);
   if (!isWholeDoubtful && resources.length + outputs.length === 0) return null;
   return { document: isWholeDoubtful ? document.bytes : null, resources, outputs };
@@ -53,7 +48,7 @@ function isDoubtful({ depth, width, jsonbBytes }: StateDocument): boolean {
   return depth > DOUBTLESS_DEPTH || width > DOUBTLESS_WIDTH || jsonbBytes > JSONB_BYTES;
 }
 
+/** No character of UTF-16 takes more than three bytes of UTF-8: an address of {@link LONG_ADDRESS} characters is none. */
 function isLongKey(text: string): boolean {
-  // No character of UTF-16 takes more than three bytes of UTF-8.
-  return text.length * 3 > DOUBTLESS_KEY_BYTES && Buffer.byteLength(text) > DOUBTLESS_KEY_BYTES;
+  return text.length > LONG_ADDRESS && Buffer.byteLength(text) > DOUBTLESS_KEY_BYTES;
 }

@@ -327,7 +327,7 @@ export class StateDocument {
       modulePath,
       indexKind: index.kind,
       indexValue: index.value,
-      schemaVersion: this.#integer(this.#inInstance(row, INSTANCE.schemaVersion)),
+      schemaVersion: this.schemaVersionAt(row),
       attributes: this.#slice(
         this.#inInstance(row, INSTANCE.attributes),
         this.#inInstance(row, INSTANCE.attributesEnd),
@@ -342,6 +342,13 @@ export class StateDocument {
       deposed: instances.get(row, INSTANCE.deposed) !== 0,
       place: { resource, instance: row - resources.get(resource, RESOURCE.first) },
     };
+  }
+
+  /** The `schemaVersion` of this instance alone. */
+  schemaVersionAt(row: number): number {
+    const at = this.#inInstance(row, INSTANCE.schemaVersion);
+    // `-0` is an integer to Go.
+    return at === 0 ? 0 : Number(this.#scalar(at)) + 0;
   }
 
   #resourceAt(row: number): ResourceMembers {
@@ -384,11 +391,6 @@ export class StateDocument {
     if (at === 0) return NO_INDEX;
     if (this.bytes[at] === QUOTE) return stringIndex(this.#string(at));
     return { kind: 'int', value: this.#scalar(at) };
-  }
-
-  #integer(at: number): number {
-    // `-0` is an integer to Go.
-    return at === 0 ? 0 : Number(this.#scalar(at)) + 0;
   }
 
   #scalar(at: number): string {

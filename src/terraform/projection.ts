@@ -18,15 +18,21 @@ export interface SharedAddress {
   readonly current: number;
 }
 
+/** An address of more characters than this is long. */
+export const LONG_ADDRESS = 800;
+
 /** The resources of one version. */
 export class Projection {
   readonly document: StateDocument;
   /** By the rows of the document's index; it may be kept when the document is not. */
   readonly table: ResourceTable;
+  /** The rows of instances with a {@link LONG_ADDRESS} that were not taken over from the document before. */
+  readonly newLongAddresses: readonly number[];
 
-  constructor(document: StateDocument, table: ResourceTable) {
+  constructor(document: StateDocument, table: ResourceTable, newLongAddresses: readonly number[]) {
     this.document = document;
     this.table = table;
+    this.newLongAddresses = newLongAddresses;
   }
 
   /** The row of the resource at an address, read from the document, whose bytes must not have changed. */
@@ -82,14 +88,16 @@ export class Projector {
   project(document: StateDocument, former: Projection | null): Projection {
     const { instances } = document.index;
     const table = new ResourceTable(instances.length);
+    const newLongAddresses: number[] = [];
     for (const row of document.rows()) {
       const from = instances.get(row, INSTANCE.from) - 1;
       if (former !== null && from !== -1) table.copy(row, former.table, from);
       else {
         const instance = document.instanceAt(row);
         table.add(row, instance.address, this.#hasher.hash(instance));
+        if (instance.address.length > LONG_ADDRESS) newLongAddresses.push(row);
       }
     }
-    return new Projection(document, table);
+    return new Projection(document, table, newLongAddresses);
   }
 }
