@@ -255,11 +255,20 @@ export async function verifyArchive(
   return verified(readArchive(readArchiveFile(path, { grown, signal }), options));
 }
 
-/** Reads an archive to its end. */
-export async function verified(members: ArchiveMembers): Promise<VerifiedArchive> {
-  for (;;) {
-    const next = await members.next();
-    if (next.done) return next.value;
+/** Reads an archive to its end, and has each member looked at. Where that fails the source is closed. */
+export async function verified(
+  members: ArchiveMembers,
+  look: (member: ArchiveMember) => void | Promise<void> = () => {},
+): Promise<VerifiedArchive> {
+  try {
+    for (;;) {
+      const next = await members.next();
+      if (next.done) return next.value;
+      await look(next.value);
+    }
+  } catch (error) {
+    await members.return(undefined as never);
+    throw error;
   }
 }
 

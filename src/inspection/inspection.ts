@@ -1,7 +1,7 @@
 import { rmSync } from 'node:fs';
 import { historyDigest } from '../archive/history-digest.ts';
 import type { ArchiveManifest } from '../archive/model.ts';
-import type { ArchiveMembers, VerifiedArchive } from '../archive/reader.ts';
+import { type ArchiveMembers, type VerifiedArchive, verified } from '../archive/reader.ts';
 import type { WrittenArchive } from '../archive/writer.ts';
 import { present } from '../base/invariant.ts';
 import { readInto } from '../base/read-into.ts';
@@ -71,22 +71,21 @@ export async function inspectForExport(
   using memory = new DocumentMemory(turns, () => {
     former = undefined;
   });
-  for (;;) {
-    const step = await members.next();
-    if (step.done) {
-      const { sha256, sizeBytes, historyDigest, versionDigests, rawBytes, counts } = step.value;
-      return { sha256, sizeBytes, historyDigest, versionDigests, rawBytes, counts };
-    }
-    if (step.value.kind !== 'version') continue;
-    const { version, byteLength, content } = step.value;
-    progress.begin(version.serial);
-    await memory.whileFilled(content, byteLength, (bytes) => {
-      former = refusing(rawStateOf(version.serial), () =>
-        readStateDocument(bytes, DEFAULT_STATE_DOCUMENT_LIMITS, former),
-      );
-    });
-    progress.end(byteLength);
-  }
+  const { sha256, sizeBytes, historyDigest, versionDigests, rawBytes, counts } = await verified(
+    members,
+    async (member) => {
+      if (member.kind !== 'version') return;
+      const { version, byteLength, content } = member;
+      progress.begin(version.serial);
+      await memory.whileFilled(content, byteLength, (bytes) => {
+        former = refusing(rawStateOf(version.serial), () =>
+          readStateDocument(bytes, DEFAULT_STATE_DOCUMENT_LIMITS, former),
+        );
+      });
+      progress.end(byteLength);
+    },
+  );
+  return { sha256, sizeBytes, historyDigest, versionDigests, rawBytes, counts };
 }
 
 /** What is to be inspected before a restore. */
@@ -111,14 +110,14 @@ export async function inspectForRestore(
   inspection: RestoreInspection,
   progress: SharedProgress,
 ): Promise<RestoreFindings> {
-  const asCarried = await passOver(inspection, progress, (manifest, rows) =>
+  const pass = await passOver(inspection, progress, (manifest, rows) =>
     manifest.counts.resources === 0
       ? new SpanDerivation(manifest.state.currentSerial, rows)
       : new CarriedSpans(inspection.asidePath, manifest.state.currentSerial, rows),
   );
-  if (!(asCarried.spans instanceof CarriedSpans)) return findingsOf(asCarried, 'the archive carries none');
-  const { disagreement } = asCarried.spans;
-  if (disagreement === null) return findingsOf(asCarried, null);
+  if (pass.spans instanceof SpanDerivation) return findingsOf(pass, 'the archive carries none');
+  const { disagreement } = pass.spans;
+  if (disagreement === null) return findingsOf(pass, null);
   const derived = await passOver(
     inspection,
     progress,
@@ -127,70 +126,47 @@ export async function inspectForRestore(
   return findingsOf(derived, disagreement);
 }
 
-/** What became of an archive in one reading. */
-interface Pass<Spans> {
-  readonly archive: VerifiedArchive;
-  readonly checks: DocumentChecks;
-  readonly spans: Spans;
-  readonly warnings: WarningCollector;
-}
+type Spans = CarriedSpans | SpanDerivation;
 
 /** Reads the archive from end to end, checks its documents and has `spansOf` settle its spans. */
-async function passOver<Spans extends CarriedSpans | SpanDerivation>(
+async function passOver(
   { read, rows, storage, turns }: RestoreInspection,
   progress: SharedProgress,
   spansOf: (manifest: ArchiveManifest, rows: ResourceRowWriter | null) => Spans,
-): Promise<Pass<Spans>> {
-  const warnings = new WarningCollector();
+) {
   progress.restart();
-  using memory = new DocumentMemory(turns, () => checks?.forgetFormer());
-  using files = new DisposableStack();
+  await using files = new AsyncDisposableStack();
   const rowFiles = rows && openRowFiles(rows, files);
-  let checks: DocumentChecks | null = null;
-  let spans: Spans | null = null;
-  let ids: ReadonlySet<string> = new Set();
-  let versionIds: ReadonlyMap<bigint, string> | null = null;
-  let refusal: RefusedDocumentError | null = null;
   const members = read();
-  for (;;) {
-    const step = await members.next();
-    if (step.done) {
-      if (checks === null || spans === null || versionIds === null)
-        throw new Error('An archive was read to its end without a manifest.');
-      if (refusal !== null) throw refusal;
-      checks.finish();
-      spans.finish();
-      for (const { code, message } of step.value.warnings) warnings.add(code, message);
-      if (rowFiles !== null) addHistoryRows(rowFiles, step.value, checks.normalised, versionIds);
-      return { archive: step.value, checks, spans, warnings };
-    }
-    const member = step.value;
-    if (member.kind === 'manifest') {
-      checks = new DocumentChecks(member.manifest, storage, warnings, rowFiles?.outputs ?? null);
-      spans = spansOf(member.manifest, rowFiles?.resources ?? null);
-      if (spans instanceof CarriedSpans) files.adopt(spans, (carried) => carried.close());
-      versionIds = new Map(member.manifest.versions.map(({ serial, id }) => [serial, id]));
-      ids = new Set(versionIds.values());
-    }
+  const first = await members.next();
+  if (first.done || first.value.kind !== 'manifest') throw new Error('An archive begins with its manifest.');
+  const { manifest } = first.value;
+  const warnings = new WarningCollector();
+  const checks = new DocumentChecks(manifest, storage, warnings, rowFiles?.outputs ?? null);
+  using memory = new DocumentMemory(turns, () => checks.forgetFormer());
+  const spans = spansOf(manifest, rowFiles?.resources ?? null);
+  if (spans instanceof CarriedSpans) files.adopt(spans, (carried) => carried.close());
+  const ids = new Map(manifest.versions.map(({ serial, id }) => [serial, id]));
+  const versionIds = new Set(ids.values());
+  let refusal: RefusedDocumentError | null = null;
+  const archive = await verified(members, async (member) => {
     if (member.kind === 'event' && rowFiles !== null) {
       const { serial, payload, ...event } = member.event;
-      const versionId = serial === null ? null : present(versionIds?.get(serial), 'the archive holds it');
+      const versionId = serial === null ? null : present(ids.get(serial), 'the archive holds it');
       addEventRow(rowFiles.events, {
-        ...event,
-        versionId,
-        payload: restorablePayload(payload, (id) => ids.has(id)),
+        ...{ ...event, versionId },
+        payload: restorablePayload(payload, (id) => versionIds.has(id)),
       });
     }
     if (member.kind === 'resource' && spans instanceof CarriedSpans) spans.add(member.resource);
-    if (member.kind !== 'version') continue;
+    if (member.kind !== 'version') return;
     const { version, byteLength, content } = member;
     progress.begin(version.serial);
     // Until the sums at the end agree, a bad document may be a damaged file: that would be the truer answer.
     if (refusal === null) {
       try {
         await memory.whileFilled(content, byteLength, async (bytes) => {
-          const projection = await checks?.check(version, bytes);
-          if (projection !== undefined) spans?.apply(version, projection);
+          await spans.apply(version, await checks.check(version, bytes));
         });
       } catch (error) {
         if (!(error instanceof RefusedDocumentError)) throw error;
@@ -198,10 +174,25 @@ async function passOver<Spans extends CarriedSpans | SpanDerivation>(
       }
     }
     progress.end(byteLength);
+  });
+  if (refusal !== null) throw refusal;
+  checks.finish();
+  await spans.finish();
+  for (const { code, message } of archive.warnings) warnings.add(code, message);
+  const versions = manifest.versions.map((version, i) => ({
+    ...version,
+    sha256: checks.normalised.get(version.serial) ?? present(archive.versionDigests[i], 'it has one').sha256,
+  }));
+  if (rowFiles !== null) {
+    for (const version of versions) addVersionRow(rowFiles.versions, version);
+    for (const { serial, ...tag } of archive.tags) {
+      addTagRow(rowFiles.tags, { ...tag, versionId: present(ids.get(serial), 'the archive holds it') });
+    }
   }
+  return { archive, checks, spans, warnings, versions };
 }
 
-function openRowFiles(paths: HistoryRowPaths, files: DisposableStack) {
+function openRowFiles(paths: HistoryRowPaths, files: AsyncDisposableStack) {
   // An earlier reading may have put rows aside that turned out wrong.
   for (const path of Object.values(paths)) rmSync(path, { force: true });
   const open = (path: string) => files.adopt(new RowFileWriter(path), (file) => file.close());
@@ -214,28 +205,12 @@ function openRowFiles(paths: HistoryRowPaths, files: DisposableStack) {
   };
 }
 
-/** Puts aside what is known when the whole archive has been read. */
-function addHistoryRows(
-  files: ReturnType<typeof openRowFiles>,
-  { manifest, tags, versionDigests }: VerifiedArchive,
-  normalised: ReadonlyMap<bigint, string>,
-  ids: ReadonlyMap<bigint, string>,
-): void {
-  for (const [i, version] of manifest.versions.entries()) {
-    const archived = present(versionDigests[i], 'every version has a digest').sha256;
-    addVersionRow(files.versions, { ...version, sha256: normalised.get(version.serial) ?? archived });
-  }
-  for (const { serial, ...tag } of tags) {
-    addTagRow(files.tags, { ...tag, versionId: present(ids.get(serial), 'the archive holds it') });
-  }
-}
-
 /** @param disagreement why the spans are not those the archive carries; null when they are. */
 function findingsOf(
-  { archive, checks, spans, warnings }: Pass<CarriedSpans | SpanDerivation>,
+  { archive, checks, spans, warnings, versions }: Awaited<ReturnType<typeof passOver>>,
   disagreement: string | null,
 ): RestoreFindings {
-  const { manifest, rawBytes, sha256, sizeBytes, counts, signature } = archive;
+  const { manifest, tags, rawBytes, sha256, sizeBytes, counts, signature } = archive;
   const { state, rawStateText } = manifest;
   const resourceSpans = spans instanceof SpanDerivation ? spans.count : counts.resources;
   const spansAreDerived = disagreement !== null && (counts.resources > 0 || resourceSpans > 0);
@@ -254,25 +229,12 @@ function findingsOf(
   return {
     ...{ state, rawStateText, rawBytes, sha256, sizeBytes, counts, signature },
     historyDigest: archive.historyDigest,
-    keptDigest: normalised.size === 0 ? archive.historyDigest : keptDigestOf(archive, normalised),
+    keptDigest: normalised.size === 0 ? archive.historyDigest : historyDigest({ ...state, versions, tags }),
     normalisedVersions: normalised.size,
     ...{ resourceSpans, spansAreDerived, outputs, managedInstances },
     longestRawState: archive.versionDigests.reduce((most, { byteLength }) => Math.max(most, byteLength), 0),
     warnings: warnings.list(),
   };
-}
-
-/** The digest of the archive's history with the raw states that jsonb keeps otherwise. */
-function keptDigestOf(
-  { manifest, tags, versionDigests }: VerifiedArchive,
-  normalised: ReadonlyMap<bigint, string>,
-): string {
-  const { lineage, currentSerial } = manifest.state;
-  const versions = manifest.versions.map((version, i) => ({
-    ...version,
-    sha256: normalised.get(version.serial) ?? versionDigests[i]?.sha256 ?? '',
-  }));
-  return historyDigest({ lineage, currentSerial, versions, tags });
 }
 
 /** Above this a document is not in memory beside another such one: it is compared with none. */
@@ -310,46 +272,36 @@ class DocumentMemory {
     byteLength: number,
     look: (bytes: Buffer) => void | Promise<void>,
   ): Promise<void> {
-    if (byteLength > LARGE_DOCUMENT_BYTES) return this.#whileAlone(content, byteLength, look);
-    [this.#current, this.#former] = [this.#former, this.#current];
-    if (byteLength > this.#current.byteLength) {
-      this.#current = Buffer.allocUnsafeSlow(Math.ceil(byteLength * ROOM_TO_GROW)).buffer;
+    const isAlone = byteLength > LARGE_DOCUMENT_BYTES;
+    if (isAlone) {
+      this.#giveBack();
+      await this.#turns.take();
     }
-    await look(await filled(this.#current, content, byteLength));
-  }
-
-  async #whileAlone(
-    content: AsyncIterable<Uint8Array>,
-    byteLength: number,
-    look: (bytes: Buffer) => void | Promise<void>,
-  ): Promise<void> {
-    this.#forgetFormer();
-    this[Symbol.dispose]();
-    await this.#turns.take();
     try {
-      this.#current = Buffer.allocUnsafeSlow(byteLength).buffer;
-      await look(await filled(this.#current, content, byteLength));
+      [this.#current, this.#former] = [this.#former, this.#current];
+      if (byteLength > this.#current.byteLength) {
+        this.#current = Buffer.allocUnsafeSlow(Math.ceil(byteLength * (isAlone ? 1 : ROOM_TO_GROW))).buffer;
+      }
+      const bytes = Buffer.from(this.#current, 0, byteLength);
+      await readInto(bytes, content);
+      await look(bytes);
     } finally {
-      this.#forgetFormer();
-      this[Symbol.dispose]();
-      this.#turns.end();
+      if (isAlone) {
+        this.#giveBack();
+        this.#turns.end();
+      }
     }
   }
 
   /** Gives the memory back at once: to wait until somebody collects it may be to have both the old and the new. */
   [Symbol.dispose](): void {
+    this.#giveBack();
+  }
+
+  #giveBack(): void {
+    this.#forgetFormer();
     for (const memory of [this.#current, this.#former]) memory.transfer(0);
     this.#current = new ArrayBuffer(0);
     this.#former = new ArrayBuffer(0);
   }
-}
-
-async function filled(
-  memory: ArrayBuffer,
-  content: AsyncIterable<Uint8Array>,
-  byteLength: number,
-): Promise<Buffer> {
-  const bytes = Buffer.from(memory, 0, byteLength);
-  await readInto(bytes, content);
-  return bytes;
 }

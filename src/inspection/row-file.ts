@@ -1,4 +1,5 @@
-import { closeSync, openSync, writeSync } from 'node:fs';
+import { closeSync, createReadStream, openSync, writeSync } from 'node:fs';
+import { ByteReader } from '../base/byte-reader.ts';
 
 const PIECE_BYTES = 256 * 1024;
 const LENGTH_BYTES = 4;
@@ -8,7 +9,7 @@ const NULL_LENGTH = 0xffff_ffff;
 export type RowFields = readonly (Buffer | null)[];
 
 /**
- * Writes rows of byte strings to a new file (mode 0600), to be read again in their order by {@link RowReader}. Writing
+ * Writes rows of byte strings to a new file (mode 0600), to be read again in their order by {@link readRows}. Writing
  * blocks, and is for a thread that nobody waits for.
  */
 export class RowFileWriter {
@@ -79,39 +80,17 @@ export class RowFileWriter {
   }
 }
 
-/** Puts rows together again out of the pieces of a file that a {@link RowFileWriter} wrote. */
-export class RowReader {
-  readonly #head = Buffer.alloc(LENGTH_BYTES);
-  #headBytes = 0;
-  #row: Buffer | null = null;
-  #rowBytes = 0;
-
-  /** The rows that are whole with the next piece of the file. Their fields are the caller's to keep. */
-  *push(piece: Uint8Array): Generator<RowFields, void, void> {
-    for (let at = 0; at < piece.length || this.#isWhole(); ) {
-      if (this.#row === null) {
-        const taken = piece.subarray(at, at + LENGTH_BYTES - this.#headBytes);
-        this.#head.set(taken, this.#headBytes);
-        this.#headBytes += taken.length;
-        at += taken.length;
-        if (this.#headBytes < LENGTH_BYTES) return;
-        this.#row = Buffer.allocUnsafe(this.#head.readUInt32BE());
-        this.#rowBytes = 0;
-      }
-      const taken = piece.subarray(at, at + this.#row.length - this.#rowBytes);
-      this.#row.set(taken, this.#rowBytes);
-      this.#rowBytes += taken.length;
-      at += taken.length;
-      if (this.#rowBytes < this.#row.length) return;
-      const fields = fieldsOf(this.#row);
-      this.#row = null;
-      this.#headBytes = 0;
-      yield fields;
+/** The rows that a {@link RowFileWriter} wrote, in their order. Their fields are the caller's to keep. */
+export async function* readRows(path: string): AsyncGenerator<RowFields, void, void> {
+  const bytes = new ByteReader(createReadStream(path));
+  try {
+    for (;;) {
+      const head = await bytes.exactly(LENGTH_BYTES);
+      if (head.length === 0) return;
+      yield fieldsOf(Buffer.from(await bytes.exactly(Buffer.from(head).readUInt32BE())));
     }
-  }
-
-  #isWhole(): boolean {
-    return this.#row !== null && this.#rowBytes === this.#row.length;
+  } finally {
+    await bytes.close();
   }
 }
 

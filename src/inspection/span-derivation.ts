@@ -50,10 +50,7 @@ export class SpanDerivation {
     };
     if (serial <= this.#currentSerial) this.#trunk.apply(serial, table, changes);
     else {
-      this.#branch.apply(serial, table, changes, (row) => {
-        const lasting = this.#current.find(table, row);
-        return lasting !== -1 && this.#current.hasSameContent(lasting, table, row);
-      });
+      this.#branch.apply(serial, table, changes, (row) => this.#current.findSame(table, row) !== -1);
     }
     if (serial === this.#currentSerial) this.#current = table;
   }

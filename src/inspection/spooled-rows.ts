@@ -1,9 +1,8 @@
-import { createReadStream } from 'node:fs';
 import type { ArchivedEvent, ArchivedTag, ArchivedVersion } from '../archive/model.ts';
 import type { StateOutput } from '../terraform/document.ts';
 import type { ProjectedResource } from '../terraform/projection.ts';
 import type { RestorablePayload } from './event-payload.ts';
-import { bytesOf, endField, endOf, type RowFields, RowFileWriter, RowReader, textOf } from './row-file.ts';
+import { bytesOf, endField, endOf, RowFileWriter, readRows, textOf } from './row-file.ts';
 
 /** A row of `resources` before it has an id (data model 1.4, 3.2). */
 export interface ResourceRow {
@@ -142,9 +141,4 @@ export async function* readEventRows(path: string): AsyncGenerator<EventRow, voi
     const { idsAt, ...row } = JSON.parse(textOf(json));
     yield { ...row, payload: { text: bytesOf(text), idsAt } };
   }
-}
-
-async function* readRows(path: string): AsyncGenerator<RowFields, void, void> {
-  const reader = new RowReader();
-  for await (const piece of createReadStream(path)) yield* reader.push(piece);
 }

@@ -41,9 +41,9 @@ export class ResourceLifecycle {
     const numbers = new Float64Array(table.length).fill(NOT_OPEN);
     for (const row of table.rows()) {
       if (isLeftOut(row)) continue;
-      const before = former?.table.find(table, row) ?? -1;
+      const before = former?.table.findSame(table, row) ?? -1;
       const number = former?.numbers[before] ?? NOT_OPEN;
-      if (former !== null && number !== NOT_OPEN && former.table.hasSameContent(before, table, row)) {
+      if (former !== null && number !== NOT_OPEN) {
         former.numbers[before] = NOT_OPEN;
         numbers[row] = number;
       } else numbers[row] = changes.open(row);

@@ -65,9 +65,12 @@ export class ResourceTable {
     return this.find(ResourceTable.#wanted, 0);
   }
 
-  /** Whether a row of `other` has the content that stands in `row`. */
-  hasSameContent(row: number, other: ResourceTable, otherRow: number): boolean {
-    return this.#isSame(row * ROW_WORDS + HASH_WORDS, other, otherRow * ROW_WORDS + HASH_WORDS);
+  /** The row that counts for the address of a row of `other`, if it has the same content, too; -1 when there is none. */
+  findSame(other: ResourceTable, otherRow: number): number {
+    const row = this.find(other, otherRow);
+    const isSame =
+      row !== FREE && this.#isSame(row * ROW_WORDS + HASH_WORDS, other, otherRow * ROW_WORDS + HASH_WORDS);
+    return isSame ? row : FREE;
   }
 
   /** The hash of the content of a row: lowercase hex. */
