@@ -1,4 +1,4 @@
-import { type JsonMember, membersOf, RESTORED_BY_KEY } from '../archive/event-payload.ts';
+import { membersOf, RESTORED_BY_KEY } from '../archive/event-payload.ts';
 
 /** The keys under which Kilolock's events name a version by id (data model 2.8, 4). */
 const VERSION_ID_KEYS = new Set(['replayed_from_version', 'resolved_version_id', 'was_version_id']);
@@ -23,48 +23,29 @@ export interface RestorablePayload {
  * @param isVersionId whether this is the id of a version that is restored along.
  */
 export function restorablePayload(payload: string, isVersionId: (id: string) => boolean): RestorablePayload {
-  const pieces = new Pieces();
-  if (!payload.trimStart().startsWith('{')) pieces.member(PAYLOAD_KEY, payload);
+  const pieces: Buffer[] = [];
+  const idsAt: number[] = [];
+  let length = 0;
+  const add = (text: string) => {
+    const piece = Buffer.from(text);
+    pieces.push(piece);
+    length += piece.length;
+  };
+  const member = (key: string, value: string, isId = false) => {
+    add(`${length === 0 ? '{' : ', '}${JSON.stringify(key)}: `);
+    if (isId) idsAt.push(length + 1);
+    add(value);
+  };
+  if (!payload.trimStart().startsWith('{')) member(PAYLOAD_KEY, payload);
   else {
-    for (const one of membersOf(payload)) {
-      if (one.key === RESTORED_BY_KEY) continue;
-      const id = idIn(one);
-      if (id !== null && isVersionId(id)) pieces.id(one.key, id);
-      else pieces.member(one.key, one.value);
+    for (const { key, value } of membersOf(payload)) {
+      if (key === RESTORED_BY_KEY) continue;
+      const id = VERSION_ID_KEYS.has(key) && value.startsWith('"') ? String(JSON.parse(value)) : null;
+      if (id !== null && isVersionId(id)) member(key, `"${id}"`, true);
+      else member(key, value);
     }
   }
-  pieces.id(RESTORED_BY_KEY, NO_ID);
-  return pieces.end();
-}
-
-function idIn({ key, value }: JsonMember): string | null {
-  return VERSION_ID_KEYS.has(key) && value.startsWith('"') ? String(JSON.parse(value)) : null;
-}
-
-/** Puts the text of an object together. */
-class Pieces {
-  readonly #pieces: Buffer[] = [];
-  readonly #idsAt: number[] = [];
-  #length = 0;
-
-  member(key: string, value: string): void {
-    this.#add(`${this.#length === 0 ? '{' : ', '}${JSON.stringify(key)}: `);
-    this.#add(value);
-  }
-
-  id(key: string, id: string): void {
-    this.member(key, `"${id}"`);
-    this.#idsAt.push(this.#length - id.length - 1);
-  }
-
-  end(): RestorablePayload {
-    this.#add('}');
-    return { text: Buffer.concat(this.#pieces), idsAt: this.#idsAt };
-  }
-
-  #add(text: string): void {
-    const piece = Buffer.from(text);
-    this.#pieces.push(piece);
-    this.#length += piece.length;
-  }
+  member(RESTORED_BY_KEY, `"${NO_ID}"`, true);
+  add('}');
+  return { text: Buffer.concat(pieces), idsAt };
 }
