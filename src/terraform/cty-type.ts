@@ -1,7 +1,4 @@
 import {
-  CLOSE_BRACE,
-  CLOSE_BRACKET,
-  COMMA,
   decodeString,
   endOfScalar,
   endOfString,
@@ -10,7 +7,8 @@ import {
   OPEN_BRACE,
   OPEN_BRACKET,
   QUOTE,
-  skipWhitespace,
+  walkArray,
+  walkObject,
   ZERO,
 } from './json-bytes.ts';
 
@@ -103,9 +101,9 @@ export function endIfConforming(json: Buffer, at: number, type: CtyType): number
       return endOfObject(json, at, () => type.element);
     case 'object': {
       let count = 0;
-      const end = endOfObject(json, at, (keyStart, keyEnd) => {
+      const end = endOfObject(json, at, (key) => {
         count++;
-        return type.attributes.get(decodeString(json, keyStart, keyEnd));
+        return type.attributes.get(key);
       });
       return count === type.attributes.size ? end : -1;
     }
@@ -114,35 +112,16 @@ export function endIfConforming(json: Buffer, at: number, type: CtyType): number
 
 function endOfArray(json: Buffer, at: number, elementType: () => CtyType | undefined): number {
   if (json[at] !== OPEN_BRACKET) return -1;
-  let p = skipWhitespace(json, at + 1);
-  while (json[p] !== CLOSE_BRACKET) {
-    const type = elementType();
-    const end = type === undefined ? -1 : endIfConforming(json, p, type);
-    if (end === -1) return -1;
-    p = afterComma(json, end);
-  }
-  return p + 1;
+  return walkArray(json, at, (value) => endIfOf(json, value, elementType()));
 }
 
-function endOfObject(
-  json: Buffer,
-  at: number,
-  memberType: (keyStart: number, keyEnd: number) => CtyType | undefined,
-): number {
+function endOfObject(json: Buffer, at: number, memberType: (key: string) => CtyType | undefined): number {
   if (json[at] !== OPEN_BRACE) return -1;
-  let p = skipWhitespace(json, at + 1);
-  while (json[p] !== CLOSE_BRACE) {
-    const keyEnd = endOfString(json, p);
-    const type = memberType(p, keyEnd);
-    const value = skipWhitespace(json, skipWhitespace(json, keyEnd) + 1);
-    const end = type === undefined ? -1 : endIfConforming(json, value, type);
-    if (end === -1) return -1;
-    p = afterComma(json, end);
-  }
-  return p + 1;
+  return walkObject(json, at, (key, value) =>
+    endIfOf(json, value, memberType(decodeString(json, key, endOfString(json, key)))),
+  );
 }
 
-function afterComma(json: Buffer, at: number): number {
-  const p = skipWhitespace(json, at);
-  return json[p] === COMMA ? skipWhitespace(json, p + 1) : p;
+function endIfOf(json: Buffer, at: number, type: CtyType | undefined): number {
+  return type === undefined ? -1 : endIfConforming(json, at, type);
 }

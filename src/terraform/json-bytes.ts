@@ -72,6 +72,40 @@ export function endOfContainer(bytes: Buffer, at: number): number {
   return p;
 }
 
+/** The position after the value at `at`, in text already known to be JSON. */
+export function endOfValue(bytes: Buffer, at: number): number {
+  return opensContainer(bytes[at]) ? endOfContainer(bytes, at) : endOfScalar(bytes, at);
+}
+
+/**
+ * Goes over the elements of the array at `at`, in text already known to be JSON.
+ *
+ * @param see is given where an element begins, and gives where it ends; -1 ends the walk.
+ * @returns the position after the array; -1 when the walk was ended.
+ */
+export function walkArray(bytes: Buffer, at: number, see: (value: number) => number): number {
+  let p = skipWhitespace(bytes, at + 1);
+  while (bytes[p] !== CLOSE_BRACKET) {
+    const end = see(p);
+    if (end === -1) return -1;
+    p = skipWhitespace(bytes, end);
+    if (bytes[p] === COMMA) p = skipWhitespace(bytes, p + 1);
+  }
+  return p + 1;
+}
+
+/** Likewise goes over the members of the object at `at`. @param see is given where the key and the value begin. */
+export function walkObject(bytes: Buffer, at: number, see: (key: number, value: number) => number): number {
+  let p = skipWhitespace(bytes, at + 1);
+  while (bytes[p] !== CLOSE_BRACE) {
+    const end = see(p, startOfMemberValue(bytes, p));
+    if (end === -1) return -1;
+    p = skipWhitespace(bytes, end);
+    if (bytes[p] === COMMA) p = skipWhitespace(bytes, p + 1);
+  }
+  return p + 1;
+}
+
 /** The value of the string token between `start` and `end`, quotes included, known to be JSON. */
 export function decodeString(bytes: Buffer, start: number, end: number): string {
   for (let p = start; p < end; p++) {

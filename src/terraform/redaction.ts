@@ -1,18 +1,14 @@
 import type { StateDocument } from './document.ts';
 import {
-  CLOSE_BRACE,
-  CLOSE_BRACKET,
-  COMMA,
   decodeString,
-  endOfContainer,
-  endOfScalar,
   endOfString,
+  endOfValue,
   OPEN_BRACE,
   OPEN_BRACKET,
-  opensContainer,
   QUOTE,
   skipWhitespace,
-  startOfMemberValue,
+  walkArray,
+  walkObject,
 } from './json-bytes.ts';
 import { soundsSecret } from './secret-names.ts';
 
@@ -170,23 +166,14 @@ class Redaction {
    */
   #members(at: number, see: (key: string | null, value: number) => number): number {
     if (this.#bytes[at] !== OPEN_BRACE) return this.#skip(at);
-    let p = skipWhitespace(this.#bytes, at + 1);
-    while (this.#bytes[p] !== CLOSE_BRACE) {
-      if (this.#bytes[p] === COMMA) p = skipWhitespace(this.#bytes, p + 1);
-      p = skipWhitespace(this.#bytes, see(this.#text(p), startOfMemberValue(this.#bytes, p)));
-    }
-    return p + 1;
+    return walkObject(this.#bytes, at, (key, value) => see(this.#text(key), value));
   }
 
   /** Likewise goes over the elements of a list. */
   #elements(at: number, see: (index: number, value: number) => number): number {
     if (this.#bytes[at] !== OPEN_BRACKET) return this.#skip(at);
-    let p = skipWhitespace(this.#bytes, at + 1);
-    for (let index = 0; this.#bytes[p] !== CLOSE_BRACKET; index++) {
-      if (this.#bytes[p] === COMMA) p = skipWhitespace(this.#bytes, p + 1);
-      p = skipWhitespace(this.#bytes, see(index, p));
-    }
-    return p + 1;
+    let index = 0;
+    return walkArray(this.#bytes, at, (value) => see(index++, value));
   }
 
   /** The text of the string at a position; null when it is no string, or longer than any name. */
@@ -196,10 +183,8 @@ class Redaction {
     return end - at > MAX_KEY_BYTES ? null : decodeString(this.#bytes, at, end);
   }
 
-  /** Where the value ends that begins here. */
   #skip(at: number): number {
-    const isContainer = opensContainer(this.#bytes[at]);
-    return isContainer ? endOfContainer(this.#bytes, at) : endOfScalar(this.#bytes, at);
+    return endOfValue(this.#bytes, at);
   }
 }
 
