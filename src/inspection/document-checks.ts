@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto';
 import type { ArchivedVersion, ArchiveManifest } from '../archive/model.ts';
 import { clip } from '../base/clip.ts';
 import { canonicalUuid } from '../base/uuid.ts';
-import { readStateDocument, type StateDocument } from '../terraform/document.ts';
-import { StateHistoryReader, type StateVersion } from '../terraform/history-reader.ts';
+import { readStateDocument } from '../terraform/document.ts';
+import { StateHistoryReader } from '../terraform/history-reader.ts';
 import type { Projection } from '../terraform/projection.ts';
 import { RefusedDocumentError, rawStateOf, refusing } from './errors.ts';
 import type { RowFileWriter } from './row-file.ts';
@@ -63,8 +63,9 @@ export class DocumentChecks {
    * @throws RefusedDocumentError naming the serial and the place in the document. After it nothing more can be checked.
    */
   async check({ serial, id }: ArchivedVersion, bytes: Buffer): Promise<Projection> {
-    const { document, projection } = await this.#readAsKept(serial, bytes);
-    const doubtful = findDoubtfulRows(document, projection);
+    const projection = await this.#readAsKept(serial, bytes);
+    const { document } = projection;
+    const doubtful = findDoubtfulRows(projection);
     const fault = doubtful && (await this.#storage.faultOf(doubtful));
     if (fault) throw new RefusedDocumentError(rawStateOf(serial), fault);
     for (const output of document.outputs()) {
@@ -74,7 +75,7 @@ export class DocumentChecks {
     const { currentSerial } = this.#manifest.state;
     if (serial > currentSerial) this.#afterCurrent += 1;
     if (serial === currentSerial) this.#managedInstances = document.managedInstances;
-    this.#warnOf(serial, document, projection);
+    this.#warnOf(serial, projection);
     return projection;
   }
 
@@ -100,7 +101,7 @@ export class DocumentChecks {
   }
 
   /** The version as PostgreSQL will keep it, which is what its rows are made of. */
-  async #readAsKept(serial: bigint, bytes: Buffer): Promise<StateVersion> {
+  async #readAsKept(serial: bigint, bytes: Buffer): Promise<Projection> {
     // The proof before the commit keeps an archive honest that says so.
     if (this.#manifest.rawStateText === 'jsonb') return this.#read(serial, bytes);
     refusing(rawStateOf(serial), () => readStateDocument(bytes));
@@ -112,11 +113,12 @@ export class DocumentChecks {
     return this.#read(serial, text, ', as PostgreSQL spells it,');
   }
 
-  #read(serial: bigint, bytes: Buffer, spelling = ''): StateVersion {
+  #read(serial: bigint, bytes: Buffer, spelling = ''): Projection {
     return refusing(rawStateOf(serial, spelling), () => this.#reader.read(bytes));
   }
 
-  #warnOf(serial: bigint, document: StateDocument, projection: Projection): void {
+  #warnOf(serial: bigint, projection: Projection): void {
+    const { document } = projection;
     if (document.serial !== serial) {
       this.#warn(serial, 'SERIAL_MISMATCH', `the document says serial ${document.serial}; both are kept.`);
     }

@@ -1,3 +1,4 @@
+import { AttributesHasher } from '../terraform/attributes-hash.ts';
 import { readStateDocument, type StateOutput } from '../terraform/document.ts';
 import { SNAPSHOT_LIMITS } from '../terraform/limits.ts';
 import { projectResources } from '../terraform/projection.ts';
@@ -36,8 +37,8 @@ export const SNAPSHOT: NamedDocument = { serial: null, name: 'This document' };
  */
 export async function readSnapshot(bytes: Buffer, storage: Storage): Promise<ReadSnapshot> {
   const document = refusing(SNAPSHOT, () => readStateDocument(bytes, SNAPSHOT_LIMITS));
-  const projection = projectResources(document, 'as-written');
-  const doubtful = findDoubtfulRows(document, projection);
+  const projection = projectResources(document, new AttributesHasher('as-written'));
+  const doubtful = findDoubtfulRows(projection);
   const fault = doubtful && (await storage.faultOf(doubtful));
   if (fault) throw new RefusedDocumentError(SNAPSHOT, fault);
   const { lineage, terraformVersion, managedInstances } = document;

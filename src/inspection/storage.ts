@@ -32,7 +32,8 @@ export interface DoubtfulRows {
  * limit. Where the limits lie exactly nobody outside can tell: keys of an index are compressed before they are measured,
  * the depth of a document depends on the server's stack, and the size of one on how its memory grows.
  */
-export function findDoubtfulRows(document: StateDocument, projection: Projection): DoubtfulRows | null {
+export function findDoubtfulRows(projection: Projection): DoubtfulRows | null {
+  const { document } = projection;
   // An address holds the type, too. One that was taken over came through with the document before.
   const resources = projection.newLongAddresses
     .filter((row) => projection.table.counts(row))

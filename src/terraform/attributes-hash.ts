@@ -1,4 +1,5 @@
 import { createHash, type Hash, hash } from 'node:crypto';
+import type { ResourceInstance } from './document.ts';
 import { PieceWriter } from './piece-writer.ts';
 import { TerraformLayout } from './terraform-layout.ts';
 
@@ -14,23 +15,11 @@ export type AttributeLayout = 'as-written' | 'terraform';
 
 const SEPARATOR = '\u001f';
 
-/** What `attributes_hash` covers, in the order in which it does (data model 3.5). */
-export interface AttributesHashFields {
-  readonly mode: string;
-  readonly type: string;
-  readonly name: string;
-  readonly provider: string;
-  readonly modulePath: string;
-  readonly indexKind: string;
-  readonly indexValue: string | null;
-  readonly schemaVersion: number;
-  /** The text of the attributes in some spelling: it is the bytes that are hashed, not the values. */
-  readonly attributes: Buffer;
-  /** The text of the sensitive paths, likewise. */
-  readonly sensitivePaths: Buffer;
-  /** A JSON list of strings, which is hashed in Go's compact spelling, order kept. */
-  readonly dependencies: Buffer;
-}
+/**
+ * What `attributes_hash` covers (data model 3.5). Of attributes and sensitive paths it is the bytes that are hashed, not the
+ * values; dependencies are hashed in Go's compact spelling, order kept.
+ */
+export type AttributesHashFields = Omit<ResourceInstance, 'address' | 'deposed' | 'place'>;
 
 /** Computes the `attributes_hash` of resource rows: SHA-256 over eleven fields (data model 3.5). */
 export class AttributesHasher {

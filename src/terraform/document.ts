@@ -1,15 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { UnsupportedStateDocumentError } from './errors.ts';
 import { findInvalidUtf8 } from './invalid-utf8.ts';
-import {
-  CLOSE_BRACKET,
-  COMMA,
-  decodeString,
-  endOfScalar,
-  endOfString,
-  QUOTE,
-  skipWhitespace,
-} from './json-bytes.ts';
+import { decodeString, endOfScalar, endOfString, QUOTE, walkArray } from './json-bytes.ts';
 import { jsonPathAt } from './json-path.ts';
 import {
   DEFAULT_STATE_DOCUMENT_LIMITS,
@@ -251,15 +243,12 @@ export class StateDocument {
     return new UnsupportedStateDocumentError(jsonPathAt(this.bytes, at), reason);
   }
 
-  /** How many outputs there are. Two with one name are one. */
-  get outputCount(): number {
-    return this.#outputRows().size;
-  }
-
   /** The outputs in document order. Of two with one name the later counts. */
   *outputs(): Generator<StateOutput> {
     const table = this.index.outputs;
-    for (const [name, row] of this.#outputRows()) {
+    const rows = new Map<string, number>();
+    for (let row = 0; row < table.length; row++) rows.set(this.#string(table.get(row, OUTPUT.name)), row);
+    for (const [name, row] of rows) {
       yield {
         name,
         value: this.#slice(table.get(row, OUTPUT.value), table.get(row, OUTPUT.valueEnd), NULL),
@@ -267,14 +256,6 @@ export class StateDocument {
         sensitive: table.get(row, OUTPUT.sensitive) !== 0,
       };
     }
-  }
-
-  /** The row of each output, by name: of two with one name, that of the later. */
-  #outputRows(): Map<string, number> {
-    const table = this.index.outputs;
-    const rows = new Map<string, number>();
-    for (let row = 0; row < table.length; row++) rows.set(this.#string(table.get(row, OUTPUT.name)), row);
-    return rows;
   }
 
   /** How many resource instances there are, deposed ones included. */
@@ -429,13 +410,11 @@ export class StateDocument {
   /** Notes where the strings of the list at `at` stand, where a null leaves what is there; returns how many it has. */
   #findStrings(at: number, strings: number[]): number {
     let count = 0;
-    let p = skipWhitespace(this.bytes, at + 1);
-    while (this.bytes[p] !== CLOSE_BRACKET) {
-      strings[count] = this.bytes[p] === QUOTE ? p : (strings[count] ?? 0);
+    walkArray(this.bytes, at, (value) => {
+      strings[count] = this.bytes[value] === QUOTE ? value : (strings[count] ?? 0);
       count += 1;
-      p = skipWhitespace(this.bytes, endOfScalar(this.bytes, p));
-      if (this.bytes[p] === COMMA) p = skipWhitespace(this.bytes, p + 1);
-    }
+      return endOfScalar(this.bytes, value);
+    });
     return count;
   }
 

@@ -1,23 +1,7 @@
-import type { AttributeLayout } from './attributes-hash.ts';
-import {
-  DEFAULT_STATE_DOCUMENT_LIMITS,
-  readStateDocument,
-  type StateDocument,
-  type StateDocumentLimits,
-} from './document.ts';
+import { type AttributeLayout, AttributesHasher } from './attributes-hash.ts';
+import { DEFAULT_STATE_DOCUMENT_LIMITS, readStateDocument, type StateDocumentLimits } from './document.ts';
 import { MAX_COMPARED_BYTES } from './limits.ts';
-import { type Projection, Projector } from './projection.ts';
-import { INSTANCE } from './state-index.ts';
-
-/** One version of a state, read. */
-export interface StateVersion {
-  readonly document: StateDocument;
-  readonly projection: Projection;
-  /** How many resource instances it has. */
-  readonly instances: number;
-  /** How many of these were taken over from the version before, because nothing of what they show had changed. */
-  readonly reusedInstances: number;
-}
+import { type Projection, projectResources } from './projection.ts';
 
 /**
  * Reads the versions of one state, one after the other in serial order. Most of a state is the same from one version to the
@@ -29,12 +13,12 @@ export interface StateVersion {
  */
 export class StateHistoryReader {
   readonly #limits: StateDocumentLimits;
-  readonly #projector: Projector;
+  readonly #hasher: AttributesHasher;
   #former: Projection | null = null;
 
   constructor(layout: AttributeLayout, limits: StateDocumentLimits = DEFAULT_STATE_DOCUMENT_LIMITS) {
     this.#limits = limits;
-    this.#projector = new Projector(layout);
+    this.#hasher = new AttributesHasher(layout);
   }
 
   /**
@@ -44,17 +28,13 @@ export class StateHistoryReader {
    * @throws UnsupportedStateDocumentError naming the path, never a value. The next document is then read as if it were the
    *   first.
    */
-  read(bytes: Buffer): StateVersion {
+  read(bytes: Buffer): Projection {
     const former = this.#former;
     this.#former = null;
     const document = readStateDocument(bytes, this.#limits, former?.document);
-    const projection = this.#projector.project(document, former);
+    const projection = projectResources(document, this.#hasher, former);
     this.#former = bytes.length > MAX_COMPARED_BYTES ? null : projection;
-    let reusedInstances = 0;
-    for (const row of document.rows()) {
-      if (document.index.instances.get(row, INSTANCE.from) !== 0) reusedInstances += 1;
-    }
-    return { document, projection, instances: document.instanceCount, reusedInstances };
+    return projection;
   }
 
   /** The next document is read as if it were the first: the bytes of the one before may change from now on. */

@@ -1,4 +1,4 @@
-import { type AttributeLayout, AttributesHasher } from './attributes-hash.ts';
+import type { AttributesHasher } from './attributes-hash.ts';
 import type { ResourceInstance, StateDocument } from './document.ts';
 import { ResourceTable } from './resource-table.ts';
 import { INSTANCE } from './state-index.ts';
@@ -35,12 +35,6 @@ export class Projection {
     this.newLongAddresses = newLongAddresses;
   }
 
-  /** The row of the resource at an address, read from the document, whose bytes must not have changed. */
-  row(address: string): ProjectedResource | undefined {
-    const row = this.table.findAddress(address);
-    return row === -1 ? undefined : this.rowAt(row);
-  }
-
   /** The rows of all resources, in document order. */
   *rows(): Generator<ProjectedResource> {
     for (const row of this.table.rows()) yield this.rowAt(row);
@@ -71,33 +65,29 @@ export class Projection {
   }
 }
 
-/** The resources of one version. For a whole history, a `StateHistoryReader` is much faster. */
-export function projectResources(document: StateDocument, layout: AttributeLayout): Projection {
-  return new Projector(layout).project(document, null);
-}
-
-/** Projects documents. One object serves any number of them. */
-export class Projector {
-  readonly #hasher: AttributesHasher;
-
-  constructor(layout: AttributeLayout) {
-    this.#hasher = new AttributesHasher(layout);
-  }
-
-  /** @param former the projection of the document that `document` was read after; null: it was read alone. */
-  project(document: StateDocument, former: Projection | null): Projection {
-    const { instances } = document.index;
-    const table = new ResourceTable(instances.length);
-    const newLongAddresses: number[] = [];
-    for (const row of document.rows()) {
-      const from = instances.get(row, INSTANCE.from) - 1;
-      if (former !== null && from !== -1) table.copy(row, former.table, from);
-      else {
-        const instance = document.instanceAt(row);
-        table.add(row, instance.address, this.#hasher.hash(instance));
-        if (instance.address.length > LONG_ADDRESS) newLongAddresses.push(row);
-      }
+/**
+ * The resources of one version. For a whole history, a `StateHistoryReader` is much faster.
+ *
+ * @param hasher one may serve any number of documents.
+ * @param former the projection of the document that `document` was read after, hashed in the same layout; null: it was read
+ *   alone.
+ */
+export function projectResources(
+  document: StateDocument,
+  hasher: AttributesHasher,
+  former: Projection | null = null,
+): Projection {
+  const { instances } = document.index;
+  const table = new ResourceTable(instances.length);
+  const newLongAddresses: number[] = [];
+  for (const row of document.rows()) {
+    const from = instances.get(row, INSTANCE.from) - 1;
+    if (former !== null && from !== -1) table.copy(row, former.table, from);
+    else {
+      const instance = document.instanceAt(row);
+      table.add(row, instance.address, hasher.hash(instance));
+      if (instance.address.length > LONG_ADDRESS) newLongAddresses.push(row);
     }
-    return new Projection(document, table, newLongAddresses);
   }
+  return new Projection(document, table, newLongAddresses);
 }

@@ -13,6 +13,7 @@ import {
   readRawStateFacts,
   readVersionContents,
 } from '../../src/history/versions.ts';
+import { AttributesHasher } from '../../src/terraform/attributes-hash.ts';
 import { readStateDocument } from '../../src/terraform/document.ts';
 import { projectResources } from '../../src/terraform/projection.ts';
 import { type Backend, createCaller, openBackend } from '../operations/support/backend.ts';
@@ -114,7 +115,7 @@ test('what a version holds, and how it differs from the one before, is what its 
   let before = new Map<string, string | undefined>();
   for (const [index, version] of versions.entries()) {
     const document = readStateDocument(Buffer.from(documents[index] ?? ''));
-    const resources = [...projectResources(document, 'as-written').rows()];
+    const resources = [...projectResources(document, new AttributesHasher('as-written')).rows()];
     const attributes = await jsonbTexts(
       backend.database.pool,
       resources.map((resource) => resource.attributes.toString()),

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import type { Caller } from '../../src/history/states.ts';
 import type { OperationRecord } from '../../src/operations/operation-records.ts';
+import { AttributesHasher } from '../../src/terraform/attributes-hash.ts';
 import { readStateDocument } from '../../src/terraform/document.ts';
 import { projectResources } from '../../src/terraform/projection.ts';
 import { temporaryDirectory } from '../archive/support/temporary-directory.ts';
@@ -137,7 +138,9 @@ const inShort = ({ address, attributes }: { address?: string | null; attributes?
   `${address} ${attributes}`;
 
 function instancesOf(rawState: string): string[] {
-  return [...projectResources(readStateDocument(Buffer.from(rawState)), 'as-written').rows()]
+  return [
+    ...projectResources(readStateDocument(Buffer.from(rawState)), new AttributesHasher('as-written')).rows(),
+  ]
     .map(({ address, attributes }) => inShort({ address, attributes: attributes.toString() }))
     .sort();
 }

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import type { ArchivedResource } from '../../src/archive/model.ts';
 import type { Caller } from '../../src/history/states.ts';
+import { AttributesHasher } from '../../src/terraform/attributes-hash.ts';
 import { readStateDocument } from '../../src/terraform/document.ts';
 import { projectResources } from '../../src/terraform/projection.ts';
 import { buildArchive, type SampleHistory } from '../archive/support/build-archive.ts';
@@ -117,7 +118,9 @@ async function restoreFrom(path: string, label: string) {
 /** The rows of `SPANS` when they were derived from the raw states: hashed as Terraform writes them, as old as their version. */
 function derivedRow(address: string, create: bigint, end: bigint | null): SpanRow {
   const document = readStateDocument(Buffer.from(thingsDocument(create, VERSIONS.get(create) ?? {})));
-  const resource = projectResources(document, 'terraform').row(address);
+  const resource = [...projectResources(document, new AttributesHasher('terraform')).rows()].find(
+    (row) => row.address === address,
+  );
   const createdAt = `2026-03-02T10:00:0${create}.000118Z`;
   const { attributes, attributesHash } = resource ?? { attributes: '', attributesHash: '' };
   return [
@@ -182,7 +185,9 @@ describe('spans that agree with the raw states are taken as they are', () => {
   test('rows from before Kilolock knew schema versions: version 0 and the hash of ten fields', async () => {
     const legacy = SPANS.map((one) => {
       const text = thingsDocument(one.createSerial, VERSIONS.get(one.createSerial) ?? {});
-      const resource = projectResources(readStateDocument(Buffer.from(text)), 'as-written').row(one.address);
+      const resource = [
+        ...projectResources(readStateDocument(Buffer.from(text)), new AttributesHasher('as-written')).rows(),
+      ].find((row) => row.address === one.address);
       if (resource === undefined) throw new Error(`There is no ${one.address}.`);
       return { ...one, schemaVersion: 0, attributesHash: legacyAttributesHash(resource) };
     });

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { AttributesHasher } from '../../src/terraform/attributes-hash.ts';
 import {
   DEFAULT_STATE_DOCUMENT_LIMITS,
   readStateDocument,
@@ -67,7 +68,7 @@ describe('a document that Kilolock refuses is refused, with a path and a reason'
 
 async function resourceRows(document: StateDocument) {
   const rows = await Promise.all(
-    [...projectResources(document, 'as-written').rows()].map(async (resource) => [
+    [...projectResources(document, new AttributesHasher('as-written')).rows()].map(async (resource) => [
       resource.address,
       resource.mode,
       resource.type,

@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
+import { AttributesHasher } from '../../src/terraform/attributes-hash.ts';
 import { readStateDocument } from '../../src/terraform/document.ts';
 import { type Projection, projectResources } from '../../src/terraform/projection.ts';
 import { resourceText } from './state-text.ts';
@@ -12,7 +13,7 @@ function rows(instances: Record<string, string>): Projection {
   const document = readStateDocument(
     Buffer.from(`{"version": 4, "serial": 1, "resources": [${resourceText(...texts)}]}`),
   );
-  return projectResources(document, 'as-written');
+  return projectResources(document, new AttributesHasher('as-written'));
 }
 
 function step(lifecycle: LifecycleRows, serial: bigint, instances: Record<string, string>) {

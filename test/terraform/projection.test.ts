@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
 import pg from 'pg';
 import type { AttributeLayout } from '../../src/terraform/attributes-hash.ts';
+import { AttributesHasher } from '../../src/terraform/attributes-hash.ts';
 import { readStateDocument } from '../../src/terraform/document.ts';
 import { StateHistoryReader } from '../../src/terraform/history-reader.ts';
 import { projectResources } from '../../src/terraform/projection.ts';
@@ -31,7 +32,7 @@ function lifecycleRows(documents: readonly string[], layout: AttributeLayout) {
   const lifecycle = new LifecycleRows();
   const reader = new StateHistoryReader(layout);
   for (const [i, text] of documents.entries()) {
-    lifecycle.apply(BigInt(i + 1), reader.read(Buffer.from(text)).projection);
+    lifecycle.apply(BigInt(i + 1), reader.read(Buffer.from(text)));
   }
   return lifecycle.rows.map(({ resource, createSerial, deleteSerial }) => ({
     address: resource.address,
@@ -212,7 +213,7 @@ describe('a projection', () => {
     const [version] = (await loadCase('05')).versions;
     const projection = projectResources(
       readStateDocument(Buffer.from(version?.raw_state ?? '')),
-      'as-written',
+      new AttributesHasher('as-written'),
     );
     expect(
       Array.from(projection.rows(), ({ address, attributes }) => [address, attributes.toString()]),
@@ -224,7 +225,10 @@ describe('a projection', () => {
 
   test('leaves the attributes and the dependencies as they stand', () => {
     const text = stateText('{"attributes": {"b": 1,"a":2}, "dependencies": ["z.z" ,"a.b<\\u0026"]}');
-    const [row] = projectResources(readStateDocument(Buffer.from(text)), 'terraform').rows();
+    const [row] = projectResources(
+      readStateDocument(Buffer.from(text)),
+      new AttributesHasher('terraform'),
+    ).rows();
     expect(row?.dependencies.toString()).toBe('["z.z" ,"a.b<\\u0026"]');
     expect(row?.attributes.toString()).toBe('{"b": 1,"a":2}');
   });

@@ -1,6 +1,7 @@
 import { inTransaction, type KilolockDatabase } from '../../../src/database/connection.ts';
 import type { ResourceRow } from '../../../src/inspection/spooled-rows.ts';
 import { insertResourceRows } from '../../../src/restore/state-rows.ts';
+import { AttributesHasher } from '../../../src/terraform/attributes-hash.ts';
 import { readStateDocument } from '../../../src/terraform/document.ts';
 import { type ProjectedResource, projectResources } from '../../../src/terraform/projection.ts';
 import { insertHistory } from '../../support/fixtures.ts';
@@ -95,7 +96,9 @@ export async function projectHistory(
 function projected(jsonbText: string, dialect: Dialect): ReadonlyMap<string, ProjectedResource> {
   const text = dialect === 'compact' ? compact(jsonbText) : jsonbText;
   const layout = dialect === 'terraform' ? 'terraform' : 'as-written';
-  const resources = [...projectResources(readStateDocument(Buffer.from(text)), layout).rows()];
+  const resources = [
+    ...projectResources(readStateDocument(Buffer.from(text)), new AttributesHasher(layout)).rows(),
+  ];
   return new Map(
     resources.map((resource) => [
       resource.address,
