@@ -1,9 +1,7 @@
 import { rm } from 'node:fs/promises';
 import { MessageChannel, type MessagePort, type Worker } from 'node:worker_threads';
 import { Piscina } from 'piscina';
-import type { ArchiveLimits } from '../archive/format.ts';
 import type { HistoryProgress } from '../archive/model.ts';
-import type { SignatureTrust } from '../archive/signing-keys.ts';
 import type { WrittenArchive } from '../archive/writer.ts';
 import { isErrno } from '../base/errno.ts';
 import { Turns } from '../base/turns.ts';
@@ -12,6 +10,7 @@ import type { RestoreFindings } from './inspection.ts';
 import {
   type FromThread,
   fromFailure,
+  type InspectedFile,
   type InspectionResult,
   type InspectionResults,
   type InspectionTask,
@@ -24,13 +23,7 @@ import type { HistoryRowPaths, RowPaths } from './spooled-rows.ts';
 import type { Storage } from './storage.ts';
 
 /** An archive that is to be inspected. */
-export interface Inspected {
-  /** The file must not change until the inspection is over. */
-  readonly path: string;
-  /** What it may cost to read. */
-  readonly limits: ArchiveLimits;
-  /** Whose signatures count. */
-  readonly trust: SignatureTrust;
+export interface Inspected extends InspectedFile {
   /** Ends the inspection; it rejects with the signal's reason. */
   readonly signal: AbortSignal;
   /** Called after each raw state that was looked at. */

@@ -5,9 +5,9 @@ import type { ArchiveLimits } from '../archive/format.ts';
 import type { SignatureTrust } from '../archive/signing-keys.ts';
 import type { WrittenArchive } from '../archive/writer.ts';
 import { RefusedDocumentError } from './errors.ts';
-import type { RestoreFindings } from './inspection.ts';
+import type { RestoreFindings, RestoreInspection } from './inspection.ts';
 import type { ReadSnapshot } from './snapshot.ts';
-import type { HistoryRowPaths, RowPaths } from './spooled-rows.ts';
+import type { RowPaths } from './spooled-rows.ts';
 import type { DoubtfulRows, Storage } from './storage.ts';
 
 /**
@@ -23,22 +23,20 @@ export interface InspectionTask {
   readonly work: InspectionWork;
 }
 
+/** An archive, and how it is to be read. */
+export interface InspectedFile {
+  /** The file must not change until the inspection is over. */
+  readonly path: string;
+  /** What it may cost to read. */
+  readonly limits: ArchiveLimits;
+  /** Whose signatures count. */
+  readonly trust: SignatureTrust;
+}
+
 /** What there is to inspect; see the functions of the same names. */
 export type InspectionWork =
-  | {
-      readonly kind: 'export';
-      readonly path: string;
-      readonly limits: ArchiveLimits;
-      readonly trust: SignatureTrust;
-    }
-  | {
-      readonly kind: 'restore';
-      readonly path: string;
-      readonly limits: ArchiveLimits;
-      readonly trust: SignatureTrust;
-      readonly asidePath: string;
-      readonly rows: HistoryRowPaths | null;
-    }
+  | ({ readonly kind: 'export' } & InspectedFile)
+  | ({ readonly kind: 'restore' } & InspectedFile & Pick<RestoreInspection, 'asidePath' | 'rows'>)
   | { readonly kind: 'snapshot'; readonly bytes: Uint8Array; readonly rows: RowPaths };
 
 /** What each kind of work ends with. */
