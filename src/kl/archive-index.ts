@@ -1,5 +1,7 @@
+import { hash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { ARCHIVE_FILE_EXTENSION } from '../archive/format.ts';
 import { isErrno } from '../base/errno.ts';
 import { failure } from './endings.ts';
 import { unreadable, writePrivateFile } from './files.ts';
@@ -17,6 +19,7 @@ export interface IndexEntry {
   readonly exportedAt: string;
 }
 
+const MAX_SEGMENT_BYTES = 180;
 const FORMAT = 'kilolock-state-archives/v1';
 
 /** The name of the file that says what a directory of archives holds. */
@@ -55,4 +58,26 @@ function isEntry(entry: IndexEntry): boolean {
   const texts = [name, currentSerial, historyDigest, sha256, sizeBytes, file];
   if (!texts.every((text) => typeof text === 'string')) return false;
   return file.split('/').every((segment) => !['', '.', '..'].includes(segment)) && !file.includes('\\');
+}
+
+/**
+ * Where the archive of a state goes below a directory: its name, each segment in a form that every file system takes. No two
+ * names have one path, but for file systems that fold cases.
+ */
+export function archivePathOf(name: string): string {
+  const segments = name.split('/').map(safeSegment);
+  return `${segments.join('/')}${ARCHIVE_FILE_EXTENSION}`;
+}
+
+function safeSegment(segment: string): string {
+  const encoded = encodeURIComponent(segment.toWellFormed())
+    .replace(/[!'()*]/g, percentEncoded)
+    .replace(/^\.+/, (dots) => percentEncoded('.').repeat(dots.length));
+  if (encoded === '') return '%00';
+  if (encoded.length <= MAX_SEGMENT_BYTES) return encoded;
+  return `${encoded.slice(0, MAX_SEGMENT_BYTES)}%${hash('sha256', segment).slice(0, 16)}`;
+}
+
+function percentEncoded(character: string): string {
+  return `%${character.charCodeAt(0).toString(16).toUpperCase().padStart(2, '0')}`;
 }

@@ -236,24 +236,23 @@ function tagOf(
 
 async function* rawStatesOf(kept: readonly Found[]): AsyncGenerator<RawState, void, void> {
   for (const { path, version, byteLength, sha256 } of kept) {
-    async function* content() {
-      const file = new Digested(contentOf(path, byteLength));
-      yield* file;
-      if (file.sha256() !== sha256) throw changed(path);
-    }
-    yield { serial: version.serial, byteLength, content: content() };
+    yield { serial: version.serial, byteLength, content: contentOf(path, byteLength, sha256) };
   }
 }
 
-/** A file that had this length. @throws KlError FILE_UNUSABLE when it has another by now. */
-async function* contentOf(path: string, byteLength: number): AsyncGenerator<Uint8Array, void, void> {
-  let left = byteLength;
-  for await (const chunk of bytesOf(path)) {
-    left -= chunk.length;
-    if (left < 0) throw changed(path);
+/** A file that had this length, and this digest. @throws KlError FILE_UNUSABLE when it has another by now. */
+async function* contentOf(
+  path: string,
+  byteLength: number,
+  sha256?: string,
+): AsyncGenerator<Uint8Array, void, void> {
+  const file = new Digested(bytesOf(path));
+  for await (const chunk of file) {
+    if (file.length > byteLength) throw changed(path);
     yield chunk;
   }
-  if (left > 0) throw changed(path);
+  const isSame = sha256 === undefined || file.sha256() === sha256;
+  if (file.length < byteLength || !isSame) throw changed(path);
 }
 
 function changed(path: string): KlError {

@@ -1,8 +1,17 @@
 import { readInto } from '../base/read-into.ts';
 import { readStateDocument, type StateDocument } from '../terraform/document.ts';
 import { UnsupportedStateDocumentError } from '../terraform/errors.ts';
-import { MAX_COMPARED_BYTES } from '../terraform/limits.ts';
+import { MAX_COMPARED_BYTES, type StateDocumentLimits } from '../terraform/limits.ts';
 import { KlError } from './endings.ts';
+
+/** Reads a document; what is wrong with it is told by `what` it is. @throws KlError. */
+export function readNamed(what: string, bytes: Buffer, limits?: StateDocumentLimits): StateDocument {
+  try {
+    return readStateDocument(bytes, limits);
+  } catch (error) {
+    throw namedDocument(what, error);
+  }
+}
 
 /** An error of reading a document as `kl` ends with it: what is wrong with the document is told by `what` it is. */
 export function namedDocument(what: string, error: unknown, advice: string | null = null): unknown {

@@ -157,7 +157,7 @@ const ofOperation = (selection: string) =>
 const mutation = (field: string, input: string, selection: string) =>
   `mutation ($input: ${input}!) { ${field}(input: $input) { ${selection} userErrors { code message } } }`;
 
-/** By the names of the functions and commands that send them. */
+/** By the names of the functions and commands that send them. What is not there, or not for the credential, is null. */
 export const DOCUMENTS = {
   history: asks<Pick<StateAnswer, 'manifest'> | null>(ofState(MANIFEST)),
   state: asks<StateAnswer | null>(ofState(STATE)),

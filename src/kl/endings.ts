@@ -118,7 +118,8 @@ export type OwnCode = keyof typeof OWN_ENDINGS;
 export class KlError extends Error {
   override readonly name = 'KlError';
   readonly code: string;
-  readonly exit: Exit;
+  /** Where 1 says that there is a difference, `program.ts` makes it 2. */
+  exit: Exit;
   /** What to do about it; null when the message says it. */
   readonly advice: string | null;
 
@@ -126,7 +127,7 @@ export class KlError extends Error {
   constructor(code: string, message: string, options: FailureOptions = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
     this.code = code;
-    this.exit = options.exit ?? endingOf(code).exit;
+    this.exit = endingOf(code).exit;
     this.advice = options.advice ?? null;
   }
 }
@@ -135,15 +136,6 @@ export class KlError extends Error {
 export interface FailureOptions {
   readonly advice?: string | null;
   readonly cause?: unknown;
-  /** Where it is another than the code's. */
-  readonly exit?: Exit;
-}
-
-/** For commands whose 1 says that there is a difference: as with `diff`, trouble is 2 then. */
-export function troubled(error: unknown): unknown {
-  if (!(error instanceof KlError) || error.exit !== EXIT.failed) return error;
-  const { code, message, advice, cause } = error;
-  return new KlError(code, message, { advice, cause, exit: EXIT.usage });
 }
 
 /** An error with a code of `kl`'s own. */

@@ -9,13 +9,12 @@ import { type VerifiedArchive, verified } from '../archive/reader.ts';
 import { Digested } from '../base/digested.ts';
 import { isErrno } from '../base/errno.ts';
 import { flush } from '../base/flush.ts';
-import { archiveMembers, named, type Reading } from './archive-input.ts';
+import { archiveMembers, isSealedFile, named, type Reading } from './archive-input.ts';
 import { DOCUMENTS, type FileAnswer, type OperationAnswer } from './documents.ts';
 import { failure, KlError } from './endings.ts';
 import { isSystemError, place, unwritable, writePrivateFile } from './files.ts';
-import { findOperation, isUndecided, waitForEnd } from './operations.ts';
+import { isUndecided, waitForEnd } from './operations.ts';
 import type { Work } from './progress.ts';
-import { isSealedFile } from './sealed-input.ts';
 import { type Service, unexplained } from './service.ts';
 import { type Connection, transfer } from './transfer.ts';
 
@@ -110,7 +109,7 @@ async function resumed(service: Service, exported: Exported, work: Work): Promis
     .catch(() => null);
   const { operationId, ...origin } = begun ?? {};
   if (historyDigest === null || !isDeepStrictEqual(origin, originOf(service, exported))) return null;
-  const found = await findOperation(service, operationId);
+  const found = await service.ask(DOCUMENTS.operation, { id: operationId });
   if (found === null || found.status === 'FAILED' || found.status === 'CANCELLED') return null;
   const operation = await waitForEnd(service, found, work);
   const isSame = operation.status === 'SUCCEEDED' && operation.archive?.historyDigest === historyDigest;

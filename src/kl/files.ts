@@ -1,4 +1,4 @@
-import { link, mkdtemp, open, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { link, lstat, mkdtemp, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { getSystemErrorMessage } from 'node:util';
@@ -48,13 +48,11 @@ export async function place(
 
 /** @throws KlError FILE_EXISTS when there is something at this path. */
 export async function refuseExisting(path: string): Promise<void> {
-  try {
-    await (await open(path, 'r')).close();
-  } catch (error) {
-    if (isErrno(error, 'ENOENT')) return;
-    if (isErrno(error, 'ENOTDIR')) throw unwritable(path, error);
-  }
-  throw existing(path);
+  const there = await lstat(path).catch((error: unknown) => {
+    if (isErrno(error, 'ENOENT')) return null;
+    throw unwritable(path, error);
+  });
+  if (there !== null) throw existing(path);
 }
 
 function existing(path: string): KlError {

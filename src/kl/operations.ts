@@ -1,4 +1,4 @@
-import { DOCUMENTS, type ImportAnswer, type OperationAnswer } from './documents.ts';
+import { DOCUMENTS, type OperationAnswer } from './documents.ts';
 import { failure, KlError, refused } from './endings.ts';
 import type { Work } from './progress.ts';
 import { isPassing, type Service } from './service.ts';
@@ -9,11 +9,6 @@ const LONGEST_PAUSE_MS = 2_000;
 /** Whether an operation has not ended. */
 export function isGoingOn({ status }: Pick<OperationAnswer, 'status'>): boolean {
   return status === 'PENDING' || status === 'RUNNING';
-}
-
-/** An operation; null when there is none that the credential may see. */
-export function findOperation(service: Service, id: string): Promise<ImportAnswer | null> {
-  return service.ask(DOCUMENTS.operation, { id });
 }
 
 /**
@@ -37,7 +32,7 @@ export async function waitForEnd<Answer extends OperationAnswer>(
     });
     try {
       await service.pause(pause);
-      const found = await findOperation(service, operation.id);
+      const found = await service.ask(DOCUMENTS.operation, { id: operation.id });
       if (found === null)
         throw failure('UNKNOWN_ANSWER', `The operation ${operation.id} is no longer to be found.`);
       operation = { ...operation, ...found };

@@ -4,7 +4,20 @@ import { type CommonOptions, type Context, contextOf, interruption } from './con
 import { EXIT, type Exit, failure, KlError } from './endings.ts';
 
 /** What a command does: it is loaded only when it is called. */
-type Load = () => Promise<{ run(context: Context, options: never, ...args: never[]): Promise<Exit> }>;
+interface CommandModule {
+  run(context: Context, options: CommonOptions, ...args: unknown[]): Promise<Exit>;
+  /** Whether its 1 says that there is a difference: as with `diff`, trouble is 2 then. */
+  compares?(options: CommonOptions): boolean;
+}
+
+type Load = () => Promise<CommandModule>;
+
+/** How a call ends. */
+interface Call {
+  exit: Exit;
+  /** When it fails. */
+  failed: Exit;
+}
 
 /**
  * Runs one command line.
@@ -14,22 +27,21 @@ type Load = () => Promise<{ run(context: Context, options: never, ...args: never
  */
 export async function run(args: readonly string[]): Promise<Exit> {
   const signal = interruption();
-  let exit: Exit = EXIT.done;
-  const program = buildProgram(signal, (ended) => {
-    exit = ended;
-  });
+  const call: Call = { exit: EXIT.done, failed: EXIT.failed };
+  const program = buildProgram(signal, call);
   if (args.length === 0) {
     program.outputHelp();
     return EXIT.done;
   }
   try {
     await program.parseAsync([...args], { from: 'user' });
-    return exit;
+    return call.exit;
   } catch (error) {
     if (error instanceof CommanderError && error.exitCode === 0) return EXIT.done;
     // A group that was called without a command has printed its help.
     if (error instanceof CommanderError && error.code === 'commander.help') return EXIT.usage;
     const known = error instanceof KlError ? error : await asKlError(error, signal);
+    if (known.exit === EXIT.failed) known.exit = call.failed;
     const format = /(?:^| )--format[ =]json(?: |$)/.test(args.join(' ')) ? 'json' : 'table';
     // Help is given without it.
     const { Terminal } = await import('./terminal.ts');
@@ -66,7 +78,7 @@ async function asKlError(error: unknown, signal: AbortSignal): Promise<KlError> 
 }
 
 /** The whole tree of commands. */
-function buildProgram(signal: AbortSignal, onEnd: (exit: Exit) => void): Command {
+function buildProgram(signal: AbortSignal, call: Call): Command {
   const program = new Command(process.title === 'kl-archive' ? 'kl-archive' : 'kl')
     .description('Takes the whole history of a Kilolock state to one verifiable file, and brings it back.')
     .version(packageVersion(), '-V, --version', 'print the version')
@@ -96,10 +108,9 @@ function buildProgram(signal: AbortSignal, onEnd: (exit: Exit) => void): Command
       .option('-q, --quiet', 'say nothing beside the result')
       .action(async (...given: unknown[]) => {
         const options = given.at(-2) as CommonOptions;
-        const { run: perform } = (await load()) as {
-          run(context: Context, ...rest: unknown[]): Promise<Exit>;
-        };
-        onEnd(await perform(await contextOf(options, signal), options, ...given.slice(0, -2)));
+        const { run: perform, compares } = await load();
+        if (compares?.(options)) call.failed = EXIT.usage;
+        call.exit = await perform(await contextOf(options, signal), options, ...given.slice(0, -2));
       });
   };
   const serviceLeaf: typeof leaf = (...args) =>

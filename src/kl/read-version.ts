@@ -6,7 +6,7 @@ import { failure } from './endings.ts';
 import type { Work } from './progress.ts';
 
 /** One raw state of an archive, whole in memory. */
-export interface RawStateBytes {
+interface RawStateBytes {
   readonly version: ArchivedVersion;
   readonly bytes: Buffer;
 }

@@ -167,24 +167,17 @@ export class Service {
   }
 
   async #post(body: object, file: File | undefined) {
-    const authorization = `Bearer ${this.#token}`;
     const json = JSON.stringify(body);
-    const request =
-      file === undefined
-        ? {
-            headers: { authorization, 'content-type': 'application/json' },
-            body: json,
-          }
-        : {
-            headers: { authorization, 'apollo-require-preflight': 'true' },
-            body: multipartBody(json, file),
-          };
-    const response = await this.reach(
-      this.endpoint,
-      // A redirect could take the token elsewhere.
-      { method: 'POST', redirect: 'error', ...request },
-      AbortSignal.timeout(file === undefined ? ANSWER_MS : UPLOAD_MS),
-    );
+    const request: RequestInit = {
+      method: 'POST',
+      headers: { authorization: `Bearer ${this.#token}`, 'apollo-require-preflight': 'true' },
+      // Either has its content type with it.
+      body: file ? multipartBody(json, file) : new Blob([json], { type: 'application/json' }),
+      // It could take the token elsewhere.
+      redirect: 'error',
+    };
+    const end = AbortSignal.timeout(file ? UPLOAD_MS : ANSWER_MS);
+    const response = await this.reach(this.endpoint, request, end);
     const { status } = response;
     const text = await response.text().catch((error: unknown) => {
       throw this.unreachable(this.endpoint, error);

@@ -21,11 +21,6 @@ export async function historyOf(service: Service, name: string): Promise<Manifes
   }
 }
 
-/** A state; null when there is none that the credential may see. */
-export function findState(service: Service, name: string): Promise<StateAnswer | null> {
-  return service.ask(DOCUMENTS.state, { name });
-}
-
 /**
  * The states that a pattern names, as patterns of tokens do: an exact name, or a prefix that ends in `*`. One whose history cannot
  * be read keeps no other from being listed.

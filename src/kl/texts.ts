@@ -15,12 +15,11 @@ export function jsonText(value: unknown): string {
   return text.replace(UNSEEN, (character) =>
     character === '\n'
       ? character
-      : Array.from({ length: character.length }, (_, at) => escaped(character.charCodeAt(at))).join(''),
+      : character
+          .split('')
+          .map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
+          .join(''),
   );
-}
-
-function escaped(unit: number): string {
-  return `\\u${unit.toString(16).padStart(4, '0')}`;
 }
 
 const UNITS = ['kB', 'MB', 'GB', 'TB'];

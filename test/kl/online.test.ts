@@ -505,13 +505,19 @@ describe('an exit code says what to do:', () => {
     expect(await readdir(directory)).toEqual([]);
   });
 
-  test('6 where nobody answers, 1 where something else does', async () => {
-    const [away, elsewhere] = await Promise.all([
+  test('6 where nobody answers, 1 where something else does, and 2 where 1 would say that there is a difference', async () => {
+    await exportSample();
+    const [away, elsewhere, ...comparing] = await Promise.all([
       kl(['status'], { env: { ...env, KL_ENDPOINT: 'http://127.0.0.1:1/graphql' } }),
-      kl(['status'], { env: { ...env, KL_ENDPOINT: `${service.url}/livez` } }),
+      ...[
+        ['status'],
+        ['archive', 'verify', 'n.klstate', '--against', 'x'],
+        ['archive', 'diff', 'x', 'y'],
+      ].map((args) => kl(args, { env: { ...env, KL_ENDPOINT: `${service.url}/livez` }, cwd: directory })),
     ]);
     expect([away.exitCode, away.stderr]).toEqual([6, expect.stringContaining('UNREACHABLE')]);
-    expect(elsewhere.exitCode).toBe(1);
+    expect(elsewhere?.exitCode).toBe(1);
+    expect(comparing.map(({ exitCode }) => exitCode)).toEqual([2, 2]);
   });
 
   test('and an error is JSON where JSON was asked for', async () => {

@@ -3,24 +3,15 @@ import { join } from 'node:path';
 import type { ArchivedTag } from '../../archive/model.ts';
 import type { VerifiedArchive } from '../../archive/reader.ts';
 import { present } from '../../base/invariant.ts';
-import { readStateDocument, type StateDocument } from '../../terraform/document.ts';
 import { named } from '../archive-input.ts';
 import type { CommonOptions, Context } from '../context.ts';
-import { namedDocument } from '../document-reader.ts';
-import { EXIT, type Exit, troubled } from '../endings.ts';
+import { readNamed } from '../document-reader.ts';
+import { EXIT, type Exit } from '../endings.ts';
 import { temporaryDirectory } from '../files.ts';
 import { shown } from '../progress.ts';
-import { type RawStateBytes, readVersion } from '../read-version.ts';
+import { readVersion } from '../read-version.ts';
 import { type Difference, diffStates } from '../state-diff.ts';
 import { counted, jsonText, visible } from '../texts.ts';
-
-/** What is compared: a whole history, or one version of it. */
-interface Side {
-  readonly label: string;
-  readonly archive: VerifiedArchive;
-  readonly found: RawStateBytes;
-  readonly document: StateDocument;
-}
 
 /** `kl archive diff`: what differs between two archives, two versions, or an archive and what a service holds. */
 export async function run(
@@ -30,29 +21,22 @@ export async function run(
   after: string,
 ): Promise<Exit> {
   await using aside = await temporaryDirectory();
-  try {
-    const one = await locate(context, before, join(aside.path, 'before.klstate'));
-    const other = await locate(context, after, join(aside.path, 'after.klstate'));
-    const ofVersions = one.reference !== null || other.reference !== null;
-    return report(context, await read(context, one), await read(context, other), ofVersions);
-  } catch (error) {
-    throw troubled(error);
-  }
+  const one = await locate(context, before, join(aside.path, 'before.klstate'));
+  const other = await locate(context, after, join(aside.path, 'after.klstate'));
+  const ofVersions = one.reference !== null || other.reference !== null;
+  return report(context, await read(context, one), await read(context, other), ofVersions);
 }
 
-/** An archive's file, and which version of it is meant; null: the whole history. */
-interface Located {
-  readonly label: string;
-  readonly path: string;
-  readonly reference: string | null;
-}
+/** Its 1 says that there is a difference. */
+export const compares = () => true;
 
 /**
  * A file, a file and a version (`network.klstate@10`), or a state of the service, with or without a version.
  *
  * @param aside where an archive of a state goes.
+ * @returns an archive's file, and which version of it is meant; null: the whole history.
  */
-async function locate(context: Context, text: string, aside: string): Promise<Located> {
+async function locate(context: Context, text: string, aside: string) {
   if (await isFile(text)) return { label: text, path: text, reference: null };
   for (let at = text.indexOf('@', 1); at > 0; at = text.indexOf('@', at + 1)) {
     const path = text.slice(0, at);
@@ -81,18 +65,18 @@ async function isFile(path: string): Promise<boolean> {
   return (await stat(path).catch(() => null))?.isFile() ?? false;
 }
 
-async function read(context: Context, { label, path, reference }: Located): Promise<Side> {
+/** What is compared: a whole history, or one version of it. */
+async function read(context: Context, { label, path, reference }: Awaited<ReturnType<typeof locate>>) {
   const { archive, damage, ...read } = await shown(context.terminal, label, (work) =>
     readVersion(path, reference ?? 'current', context, work),
   );
   if (damage !== null) throw named(path, damage);
   const found = present(read.found, 'a whole archive holds each of its versions');
-  try {
-    return { label, archive, found, document: readStateDocument(found.bytes) };
-  } catch (error) {
-    throw namedDocument(`${label}, serial ${found.version.serial}`, error);
-  }
+  const document = readNamed(`${label}, serial ${found.version.serial}`, found.bytes);
+  return { label, archive, found, document };
 }
+
+type Side = Awaited<ReturnType<typeof read>>;
 
 function report({ terminal }: Context, before: Side, after: Side, ofVersions: boolean): Exit {
   const history = ofVersions ? null : compareHistories(before.archive, after.archive);
@@ -184,12 +168,9 @@ function historyText(
 }
 
 function versionText(before: Side, after: Side): string {
-  return [before, after]
-    .map(
-      ({ label, found }, at) =>
-        `${at === 0 ? '---' : '+++'} ${visible(label)}, serial ${found.version.serial}, ${found.version.createdAt}`,
-    )
-    .join('\n');
+  const line = (mark: string, { label, found: { version } }: Side) =>
+    `${mark} ${visible(label)}, serial ${version.serial}, ${version.createdAt}`;
+  return `${line('---', before)}\n${line('+++', after)}`;
 }
 
 const MARKS = { added: '+', removed: '-', changed: '~' } as const;

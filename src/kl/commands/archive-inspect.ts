@@ -15,14 +15,6 @@ interface Options extends CommonOptions {
   readonly resources?: boolean;
 }
 
-/** What was read of an archive: no more than was asked for. */
-interface Inspected {
-  readonly manifest: ArchiveManifest;
-  readonly tags: readonly ArchivedTag[];
-  readonly events: readonly ArchivedEvent[];
-  readonly resources: readonly ArchivedResource[];
-}
-
 /** `kl archive inspect`: what an archive says of itself, from its first members; nothing is verified. */
 export async function run(context: Context, options: Options, path: string): Promise<Exit> {
   const { terminal } = context;
@@ -47,7 +39,8 @@ export async function run(context: Context, options: Options, path: string): Pro
   return EXIT.done;
 }
 
-async function readHead(path: string, options: Options, reading: Reading): Promise<Inspected> {
+/** What an archive says of itself: no more than was asked for. */
+async function readHead(path: string, options: Options, reading: Reading) {
   const events: ArchivedEvent[] = [];
   const resources: ArchivedResource[] = [];
   let tags: readonly ArchivedTag[] = [];
@@ -100,8 +93,11 @@ function distinct(values: readonly (string | null)[]): string[] {
   return [...new Set(values)].filter((value) => value !== null).sort();
 }
 
-function textOf(read: Inspected, options: Options, size: number): string {
-  const { manifest, tags, events, resources } = read;
+function textOf(
+  { manifest, tags, events, resources }: Awaited<ReturnType<typeof readHead>>,
+  options: Options,
+  size: number,
+): string {
   const value = manifestValue(manifest);
   const { currentSerial } = value;
   const tagged = Map.groupBy(tags, ({ serial }) => serial);

@@ -50,6 +50,9 @@ export async function run(context: Context, options: Options, paths: readonly st
   return worst;
 }
 
+/** Its 1 says that there is a difference. */
+export const compares = ({ against }: Options) => against !== undefined;
+
 /** Those whose signatures count, by a file of public keys. @throws KlError FILE_UNUSABLE. */
 async function readTrust(path: string): Promise<SignatureTrust> {
   const keys = readVerificationKeys(await readFile(path, 'utf8').catch(unreadable(path)));

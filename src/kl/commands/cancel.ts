@@ -2,7 +2,7 @@ import { isUuid } from '../../base/uuid.ts';
 import type { CommonOptions, Context } from '../context.ts';
 import { DOCUMENTS } from '../documents.ts';
 import { EXIT, type Exit, failure } from '../endings.ts';
-import { findOperation, isGoingOn } from '../operations.ts';
+import { isGoingOn } from '../operations.ts';
 import { connect, unexplained } from '../service.ts';
 import { operationText } from './status.ts';
 
@@ -17,7 +17,7 @@ export async function run(context: Context, _options: CommonOptions, id: string)
   let operation = asked.operation ?? unexplained('called nothing off');
   while (isGoingOn(operation)) {
     await service.pause(PAUSE_MS);
-    operation = (await findOperation(service, id)) ?? { ...operation, status: 'CANCELLED' };
+    operation = (await service.ask(DOCUMENTS.operation, { id })) ?? { ...operation, status: 'CANCELLED' };
   }
   context.terminal.result(operation, () => operationText(operation));
   // A commit may have been on its way.

@@ -1,13 +1,13 @@
 import { createReadStream } from 'node:fs';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
+import { archivePathOf } from '../archive-index.ts';
 import type { CommonOptions, Context } from '../context.ts';
 import { EXIT, type Exit, failure } from '../endings.ts';
 import { exportState } from '../export-state.ts';
 import { refuseExisting, temporaryDirectory } from '../files.ts';
 import { shown } from '../progress.ts';
 import { connect } from '../service.ts';
-import { archivePathOf } from '../state-file-name.ts';
 import { historyOf } from '../states.ts';
 import { pairs } from '../tables.ts';
 import { bytesText, counted, shellWord, visible } from '../texts.ts';

@@ -2,7 +2,7 @@ import { mkdir, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { SEALED_FILE_EXTENSION } from '../../archive/format.ts';
 import { utcTimeOf } from '../../base/time.ts';
-import { INDEX_FILE, type IndexEntry, readIndex, writeIndex } from '../archive-index.ts';
+import { archivePathOf, INDEX_FILE, type IndexEntry, readIndex, writeIndex } from '../archive-index.ts';
 import type { CommonOptions, Context } from '../context.ts';
 import type { StateAnswer } from '../documents.ts';
 import { type Exit, KlError } from '../endings.ts';
@@ -11,7 +11,6 @@ import { unwritable } from '../files.ts';
 import { Progress } from '../progress.ts';
 import { connect, type Service } from '../service.ts';
 import { forEachOf, outcomeText, tellAll } from '../several.ts';
-import { archivePathOf } from '../state-file-name.ts';
 import { historyOf, matchingStates } from '../states.ts';
 import { bytesText, counted, visible } from '../texts.ts';
 

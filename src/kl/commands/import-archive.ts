@@ -1,13 +1,12 @@
 import type { VerifiedArchive } from '../../archive/reader.ts';
 import { nextSteps } from '../backend-block.ts';
 import type { CommonOptions, Context } from '../context.ts';
-import type { ImportAnswer, ReportAnswer } from '../documents.ts';
+import { DOCUMENTS, type ImportAnswer, type ReportAnswer } from '../documents.ts';
 import { EXIT, type Exit, failure } from '../endings.ts';
 import { importArchive, type Placement, prepareImport } from '../import-archive.ts';
 import { shown } from '../progress.ts';
 import { connect, type Service } from '../service.ts';
 import { sendArchive } from '../staged-upload.ts';
-import { findState } from '../states.ts';
 import { type Cell, pairs } from '../tables.ts';
 import type { Terminal } from '../terminal.ts';
 import { bytesText, counted, visible } from '../texts.ts';
@@ -82,7 +81,7 @@ async function placementOf(service: Service, options: Options, name: string): Pr
   const plain = { name: options.as, allowSharedLineage };
   if (archivedCopy) return { ...plain, onConflict: 'ARCHIVED_COPY' };
   if (!overwrite) return plain;
-  const now = confirm === undefined ? await findState(service, name) : null;
+  const now = confirm === undefined ? await service.ask(DOCUMENTS.state, { name }) : null;
   return {
     ...plain,
     onConflict: 'OVERWRITE',

@@ -2,6 +2,7 @@ import { readdir } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { readIndex } from '../archive-index.ts';
 import type { CommonOptions, Context } from '../context.ts';
+import { DOCUMENTS } from '../documents.ts';
 import { type Exit, failure } from '../endings.ts';
 import { unreadable } from '../files.ts';
 import { importArchive, prepareImport } from '../import-archive.ts';
@@ -9,7 +10,6 @@ import { Progress } from '../progress.ts';
 import { connect } from '../service.ts';
 import { forEachOf, outcomeText, tellAll } from '../several.ts';
 import { sendArchive } from '../staged-upload.ts';
-import { findState } from '../states.ts';
 import { counted, visible } from '../texts.ts';
 
 interface Options extends CommonOptions {
@@ -53,7 +53,7 @@ export async function run(context: Context, options: Options, directory: string)
       const { archive } = prepared;
       const { historyDigest, counts, manifest } = archive;
       const brought = { name: manifest.state.label, versionCount: counts.versions, historyDigest };
-      const there = await findState(service, brought.name);
+      const there = await service.ask(DOCUMENTS.state, { name: brought.name });
       if (there?.manifest?.historyDigest === historyDigest) return { ...brought, outcome: 'ALREADY_THERE' };
       await using upload = await sendArchive(service, prepared.path, archive, work);
       const imported = { archive, upload, placement: {}, dryRun };

@@ -1,12 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { basename } from 'node:path';
 import { buffer } from 'node:stream/consumers';
-import { readStateDocument } from '../../terraform/document.ts';
 import { SNAPSHOT_LIMITS } from '../../terraform/limits.ts';
 import { bytesOf } from '../archive-input.ts';
 import { nextSteps } from '../backend-block.ts';
 import type { CommonOptions, Context } from '../context.ts';
-import { namedDocument } from '../document-reader.ts';
+import { readNamed } from '../document-reader.ts';
 import { DOCUMENTS } from '../documents.ts';
 import { EXIT, type Exit, failure, KlError } from '../endings.ts';
 import { connect } from '../service.ts';
@@ -27,7 +26,7 @@ export async function run(context: Context, options: Options, path: string): Pro
   }
   const what = path === '-' ? 'standard input' : path;
   const bytes = await readAll(path);
-  const document = readDocument(what, bytes);
+  const document = readNamed(what, bytes, SNAPSHOT_LIMITS);
   terminal.say(
     pairs({
       From: `${what}, ${bytesText(bytes.length)}`,
@@ -66,12 +65,4 @@ async function readAll(path: string): Promise<Buffer<ArrayBuffer>> {
     }
   }
   return Buffer.from(await buffer(bounded()));
-}
-
-function readDocument(what: string, bytes: Buffer) {
-  try {
-    return readStateDocument(bytes, SNAPSHOT_LIMITS);
-  } catch (error) {
-    throw namedDocument(what, error);
-  }
 }

@@ -1,23 +1,15 @@
 import { isUuid } from '../../base/uuid.ts';
 import type { CommonOptions, Context } from '../context.ts';
-import type { ImportAnswer, OperationAnswer, StateAnswer } from '../documents.ts';
+import { DOCUMENTS, type ImportAnswer, type OperationAnswer, type StateAnswer } from '../documents.ts';
 import { EXIT, type Exit, endingOf } from '../endings.ts';
-import { findOperation, isGoingOn } from '../operations.ts';
+import { isGoingOn } from '../operations.ts';
 import { connect, type Service } from '../service.ts';
-import { findState, matchingStates, notFound } from '../states.ts';
+import { matchingStates, notFound } from '../states.ts';
 import { pairs, table } from '../tables.ts';
 import { bytesText, visible } from '../texts.ts';
 
 interface Options extends CommonOptions {
   readonly watch?: boolean;
-}
-
-/** What is to be shown, and whether it can still change by itself. */
-interface Shown {
-  readonly value: unknown;
-  readonly text: string;
-  readonly isOver: boolean;
-  readonly exit: Exit;
 }
 
 const WATCH_MS = 2_000;
@@ -28,31 +20,32 @@ export async function run(context: Context, options: Options, what: string | und
   const service = await connect(context);
   let before = '';
   for (;;) {
-    const { value, text, isOver, exit } = await look(service, what);
+    const { value, text, operation } = await look(service, what);
     // Of what is watched, only what is new is said.
     if (text !== before) terminal.result(value, () => text);
     before = text;
-    if (!options.watch || isOver) return exit;
+    if (!options.watch || (operation && !isGoingOn(operation))) {
+      return operation?.error ? endingOf(operation.error.code).exit : EXIT.done;
+    }
     await service.pause(WATCH_MS);
   }
 }
 
+/** What is to be shown. */
+interface Shown {
+  readonly value: unknown;
+  readonly text: string;
+  /** Where it is one: no other ends by itself. */
+  readonly operation?: OperationAnswer;
+}
+
 async function look(service: Service, what: string | undefined): Promise<Shown> {
   if (what === undefined) return allStates(service);
-  if (isUuid(what)) {
-    const operation = await findOperation(service, what);
-    if (operation !== null) {
-      return {
-        value: operation,
-        text: operationText(operation),
-        isOver: !isGoingOn(operation),
-        exit: operation.error === null ? EXIT.done : endingOf(operation.error.code).exit,
-      };
-    }
-  }
-  const state = await findState(service, what);
+  const operation = isUuid(what) ? await service.ask(DOCUMENTS.operation, { id: what }) : null;
+  if (operation !== null) return { value: operation, text: operationText(operation), operation };
+  const state = await service.ask(DOCUMENTS.state, { name: what });
   if (state === null) throw notFound(what);
-  return { value: stateValue(state), text: stateText(state), isOver: false, exit: EXIT.done };
+  return { value: stateValue(state), text: stateText(state) };
 }
 
 async function allStates(service: Service): Promise<Shown> {
@@ -69,7 +62,7 @@ async function allStates(service: Service): Promise<Shown> {
           'LAST EXPORT': ({ status }) => status.lastExport?.finishedAt,
           'SINCE THEN': sinceText,
         });
-  return { value: states.map(stateValue), text, isOver: false, exit: EXIT.done };
+  return { value: states.map(stateValue), text };
 }
 
 /** Whether the history is another than that of its last export; null where nobody can tell. */
