@@ -1,6 +1,6 @@
 import { type Kysely, sql } from 'kysely';
 import type { Database } from '../database/types.ts';
-import { type Grant, type Reach, SCOPES } from './principal.ts';
+import { type Grant, SCOPES } from './principal.ts';
 
 /**
  * What an API token's roles grant it, of the permissions this service knows (data model 7.5). Kilolock names where a role
@@ -35,27 +35,16 @@ export async function listRoleGrants(db: Kysely<Database>, tokenId: string): Pro
     .where('role.revoked_at', 'is', null)
     .where('permission.key', 'in', SCOPES)
     .execute();
-  return rows.flatMap((row) => {
-    const reach = reachOf(row);
-    return reach === null ? [] : [{ scopes: new Set([row.scope]), reach }];
+  return rows.flatMap((row): Grant[] => {
+    const { kind, reference, tenantSlug, workspace, environment } = row;
+    const scopes = new Set([row.scope]);
+    if (kind === 'global') return reference === '' ? [{ scopes, reach: { kind } }] : [];
+    if (workspace === null) return [];
+    if (kind === 'tenant') {
+      return reference === tenantSlug ? [{ scopes, reach: { kind: 'workspace', workspace } }] : [];
+    }
+    // With more than the two slugs in it, it is not known what was meant.
+    if (environment === null || reference !== `${tenantSlug}/${row.environmentSlug}`) return [];
+    return [{ scopes, reach: { kind: 'environment', workspace, environment } }];
   });
-}
-
-interface GrantRow {
-  readonly kind: 'global' | 'tenant' | 'environment';
-  readonly reference: string;
-  readonly tenantSlug: string | null;
-  readonly workspace: string | null;
-  readonly environmentSlug: string | null;
-  readonly environment: string | null;
-}
-
-function reachOf(row: GrantRow): Reach | null {
-  const { kind, reference, tenantSlug, workspace, environmentSlug, environment } = row;
-  if (kind === 'global') return reference === '' ? { kind: 'global' } : null;
-  if (workspace === null) return null;
-  if (kind === 'tenant') return reference === tenantSlug ? { kind: 'workspace', workspace } : null;
-  // With more than the two slugs in it, it is not known what was meant.
-  if (environment === null || reference !== `${tenantSlug}/${environmentSlug}`) return null;
-  return { kind: 'environment', workspace, environment };
 }

@@ -10,8 +10,6 @@ export interface RequestScope {
   readonly requestId: string;
   /** When it began, in milliseconds of `performance.now()`. */
   readonly startedAt: number;
-  /** The client's `x-request-id`, when it is short and plain enough to be logged. */
-  readonly clientRequestId: string | undefined;
   /** Logs with the request id. */
   readonly logger: Logger;
   /** Aborts when the client goes away before it has its answer. */

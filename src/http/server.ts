@@ -157,16 +157,12 @@ function openScope(
   { logger, isGateway, gatewayProofRequired }: HttpServerOptions<object>,
   signal: AbortSignal,
 ): RequestScope {
-  const { traceparent, 'x-request-id': clientRequestId, 'x-gateway-secret': secret } = request.headers;
+  const { traceparent, 'x-gateway-secret': secret } = request.headers;
   const fromGateway = isGateway(typeof secret === 'string' ? secret : undefined);
   const route = request.routeOptions.url;
   return {
     requestId: request.id,
     startedAt: performance.now(),
-    clientRequestId:
-      typeof clientRequestId === 'string' && PLAIN_REQUEST_ID.test(clientRequestId)
-        ? clientRequestId
-        : undefined,
     logger: logger.child({ requestId: request.id }),
     signal,
     response: reply.raw,
@@ -207,6 +203,7 @@ function drainBody(request: IncomingMessage, closeAfterBody: boolean): void {
 
 function logRequest(request: FastifyRequest, reply: FastifyReply): void {
   const { scope } = request;
+  const clientRequestId = String(request.headers['x-request-id'] ?? '');
   scope.logger.info(
     {
       method: request.method,
@@ -215,7 +212,7 @@ function logRequest(request: FastifyRequest, reply: FastifyReply): void {
       ms: Math.round(performance.now() - scope.startedAt),
       operationName: scope.operationName,
       subject: scope.principal?.subject,
-      clientRequestId: scope.clientRequestId,
+      clientRequestId: PLAIN_REQUEST_ID.test(clientRequestId) ? clientRequestId : undefined,
       traceId: scope.observed.traceId,
       ...(!reply.raw.writableFinished && { aborted: true }),
     },

@@ -90,7 +90,7 @@ export const Mutation: MutationResolvers = {
   async stageStateArchiveUpload(_root, { input }, context) {
     const reader = await destinationReader(context, input.scope);
     const { byteLength, sha256, fileName = null } = input;
-    const outcome = await refusable(context, 'stageStateArchiveUpload', () =>
+    const { value, userErrors } = await refusable(context, 'stageStateArchiveUpload', () =>
       stageUpload(
         context.services,
         { ...context, ...reader },
@@ -98,13 +98,12 @@ export const Mutation: MutationResolvers = {
         context.publicUrl,
       ),
     );
-    if ('refusal' in outcome) return { upload: null, userErrors: [outcome.refusal] };
-    return { upload: { ...outcome.value, ...WHOLE_IN_ONE_REQUEST }, userErrors: [] };
+    return { upload: value && { ...value, ...WHOLE_IN_ONE_REQUEST }, userErrors };
   },
 
   async importStateSnapshot(_root, { input }, context) {
     const reader = await destinationReader(context, input.scope);
-    const outcome = await refusable(context, 'importStateSnapshot', async () =>
+    const { value: written, userErrors } = await refusable(context, 'importStateSnapshot', async () =>
       importStateSnapshot(
         context.services,
         { ...context, ...reader },
@@ -116,12 +115,12 @@ export const Mutation: MutationResolvers = {
         },
       ),
     );
-    if ('refusal' in outcome) return { stateArchive: null, version: null, userErrors: [outcome.refusal] };
+    if (written === null) return { stateArchive: null, version: null, userErrors };
     const { loaders } = reader;
     forgetReads(loaders);
-    const state = await loaders.stateById.load(outcome.value.stateId);
+    const state = await loaders.stateById.load(written.stateId);
     // A version tells of the one before it: it is for whoever may see the state.
-    const version = state && (await loaders.versionBySerial.load(outcome.value));
+    const version = state && (await loaders.versionBySerial.load(written));
     const isGone = version === null && may(reader.caller, 'state.read');
     return {
       stateArchive: readOrNull(reader, state),
@@ -156,14 +155,14 @@ async function changeOperation(
   change: (reader: Reader) => Promise<unknown>,
 ) {
   const reader = await context.reader(scope);
-  const outcome = await refusable(context, mutation, async () => {
+  const { userErrors } = await refusable(context, mutation, async () => {
     if (reader === null) throw operationNotFound();
     await change(reader);
   });
   if (reader !== null) forgetReads(reader.loaders);
   return {
     operation: await readOne(reader, ({ operationById }) => operationById.load(id)),
-    userErrors: 'refusal' in outcome ? [outcome.refusal] : [],
+    userErrors,
   };
 }
 
@@ -173,12 +172,11 @@ async function operationPayload(
   mutation: string,
   reader: Reader | null,
   start: () => Promise<string>,
-): Promise<{ operation: OperationParent | null; userErrors: UserError[] }> {
-  const outcome = await refusable(context, mutation, start);
-  if ('refusal' in outcome) return { operation: null, userErrors: [outcome.refusal] };
+): Promise<{ operation: OperationParent | null; userErrors: readonly UserError[] }> {
+  const { value: id, userErrors } = await refusable(context, mutation, start);
+  if (id === null) return { operation: null, userErrors };
   if (reader === null) throw new Error('An operation was started in no environment.');
   forgetReads(reader.loaders);
-  const id = outcome.value;
   try {
     const operation = await readOne(reader, ({ operationById }) => operationById.load(id));
     return { operation, userErrors: operation?.error ? [operation.error] : [] };
@@ -197,14 +195,14 @@ async function refusable<Value>(
   context: GraphqlContext,
   mutation: string,
   work: () => Promise<Value>,
-): Promise<{ readonly value: Value } | { readonly refusal: UserError }> {
+): Promise<{ readonly value: Value | null; readonly userErrors: readonly UserError[] }> {
   const note = (code: UserErrorCode | 'FORBIDDEN') => {
     const { logger, requestId, principal } = context;
     logger.info({ requestId, subject: principal?.subject, mutation, code }, 'refused');
     noteRefusal('mutation', code);
   };
   try {
-    return { value: await work() };
+    return { value: await work(), userErrors: [] };
   } catch (error) {
     if (error instanceof NotPermittedError) {
       note('FORBIDDEN');
@@ -216,7 +214,7 @@ async function refusable<Value>(
         : toUserError(error);
     if (refusal === null) throw error;
     note(refusal.code);
-    return { refusal };
+    return { value: null, userErrors: [refusal] };
   }
 }
 
