@@ -6,7 +6,7 @@ import { type CredentialPolicies, verifyKilolockCredential } from './kilolock-cr
 import type { Principal } from './principal.ts';
 
 /** What credentials are held against. */
-export interface CredentialSources {
+interface CredentialSources {
   readonly jwt: JwtVerifier;
   /** The control database, which holds Kilolock's tokens. */
   readonly database: KilolockDatabase;

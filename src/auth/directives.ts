@@ -19,7 +19,7 @@ import {
 import type { Principal } from './principal.ts';
 
 /** What enforcement needs of the GraphQL context. */
-export interface AuthorizationContext {
+interface AuthorizationContext {
   /** Who is calling; null when no credential was given. */
   readonly principal: Principal | null;
   /** Whether the request proved that it came through the gateway (`createSecretProof`); not when absent. */

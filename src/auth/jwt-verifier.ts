@@ -31,7 +31,7 @@ export class InvalidCredentialError extends Error {
 }
 
 /** Whose tokens are accepted. With neither, no token is. */
-export interface JwtVerifierOptions {
+interface JwtVerifierOptions {
   readonly developmentKey: DevelopmentKey | null;
   /** An issuer that publishes its keys (RFC 7517), with the exact `iss` and an `aud` its tokens must carry. */
   readonly jwks: { readonly url: string; readonly issuer: string; readonly audience: string } | null;

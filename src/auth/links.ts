@@ -4,10 +4,10 @@ import { type LinkKey, type LinkKeys, loadLinkKeys, MAX_LINK_SECONDS } from './l
 import type { TokenReference } from './principal.ts';
 
 /** What a link is good for; a link made for one purpose is useless for any other. */
-export type LinkPurpose = 'download' | 'upload';
+type LinkPurpose = 'download' | 'upload';
 
 /** Whom a link was made for, and where. */
-export interface VerifiedLink {
+interface VerifiedLink {
   /** The principal it was made for. */
   readonly subject: string;
   /** The token of Kilolock's that the principal showed, on whose right the link rests; null for a JWT. */

@@ -19,7 +19,7 @@ export interface Environment {
 }
 
 /** Where scopes hold: in every environment, in those of one workspace, or in one alone. */
-export type Reach =
+type Reach =
   | { readonly kind: 'global' }
   | { readonly kind: 'workspace'; readonly workspace: string }
   | ({ readonly kind: 'environment' } & Environment);

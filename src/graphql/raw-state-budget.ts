@@ -8,7 +8,7 @@ import { badUserInput } from './connection.ts';
 const MAX_RAW_STATE_BYTES = 64 * 1024 * 1024;
 
 /** A raw state that was read once, and is given out as often as the request asks for it. */
-export interface ReadRawState {
+interface ReadRawState {
   /** @throws GraphQLError BAD_USER_INPUT when the request was given too much already. */
   take(): string;
 }

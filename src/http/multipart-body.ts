@@ -68,7 +68,12 @@ export async function receiveMultipartBody(
     let operationsField: string | undefined;
     attached.on('field', (name: string, value: string, info: { valueTruncated: boolean }) => {
       try {
-        if (info.valueTruncated) throw fieldTooLarge(name);
+        if (info.valueTruncated) {
+          throw new HttpError(
+            'PAYLOAD_TOO_LARGE',
+            `The multipart field "${clip(name, 100)}" is larger than the ${MAX_FIELD_BYTES} bytes accepted.`,
+          );
+        }
         if (name === 'operations') operationsField = value;
         if (name === 'map') mapped = readMap(value, operationsField);
       } catch (error) {
@@ -210,24 +215,21 @@ function interruption({ statusCode, message }: HttpError, maxFileBytes: number):
   return new UploadInterruptedError(withinSentence(message));
 }
 
+/** What a request is refused with, by what the library or busboy says of it. */
 function asHttpError(error: unknown): HttpError {
-  return error instanceof HttpError ? error : badRequest(problemOf(error));
-}
-
-/** What is wrong with a body, by what the library or busboy says. */
-function problemOf(error: unknown): string {
-  if (!(error instanceof Error)) return 'it is malformed';
+  if (error instanceof HttpError) return error;
+  if (!(error instanceof Error)) return badRequest('it is malformed');
   switch ('status' in error ? error.status : undefined) {
     case 413:
-      return 'it holds more than one file';
+      return badRequest('it holds more than one file');
     case 499:
-      return 'the client went away';
+      return badRequest('the client went away');
     case 500:
-      return 'it holds neither operations nor a file';
+      return badRequest('it holds neither operations nor a file');
     default:
       // The library's and busboy's messages speak of the body's form and the map alone, and never of other values. The path in
       // the map may be as long as the field.
-      return clip(withinSentence(error.message), 300);
+      return badRequest(clip(withinSentence(error.message), 300));
   }
 }
 
@@ -243,12 +245,5 @@ function bodyTooLarge(maxFileBytes: number): HttpError {
   return new HttpError(
     'PAYLOAD_TOO_LARGE',
     `The request is too large: a file may hold at most ${maxFileBytes} bytes.`,
-  );
-}
-
-function fieldTooLarge(name: string): HttpError {
-  return new HttpError(
-    'PAYLOAD_TOO_LARGE',
-    `The multipart field "${clip(name, 100)}" is larger than the ${MAX_FIELD_BYTES} bytes accepted.`,
   );
 }
