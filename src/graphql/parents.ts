@@ -1,5 +1,5 @@
 import type { StateRecord } from '../history/states.ts';
-import type { TagRecord, VersionRecord } from '../history/versions.ts';
+import type { VersionRecord } from '../history/versions.ts';
 import type { ArchiveRecord, OperationRecord } from '../operations/operation-records.ts';
 import type { Reader } from './context.ts';
 
@@ -16,9 +16,6 @@ export type StateArchiveParent = Read<StateRecord>;
 
 /** What resolvers of `StateArchiveVersion` are given. */
 export type VersionParent = Read<VersionRecord>;
-
-/** What resolvers of `StateArchiveTag` are given. */
-export type TagParent = TagRecord;
 
 /** What resolvers of `StateArchiveOperation` are given. */
 export type OperationParent = Read<OperationRecord>;
@@ -37,10 +34,6 @@ export async function readOne<Record>(
   reader: Reader | null,
   find: (loaders: Reader['loaders']) => Promise<Record | null>,
 ): Promise<Read<Record> | null> {
-  return reader && readOrNull(reader, await find(reader.loaders));
-}
-
-/** A record with its reader, when there is one. */
-export function readOrNull<Record>(reader: Reader, record: Record | null): Read<Record> | null {
+  const record = reader && (await find(reader.loaders));
   return record && { ...record, reader };
 }

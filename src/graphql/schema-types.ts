@@ -1,6 +1,6 @@
 import type { GraphQLResolveInfo, GraphQLScalarType, GraphQLScalarTypeConfig } from 'graphql';
-import type { StateParent, StateArchiveParent, VersionParent, TagParent, OperationParent, FileParent } from './parents.ts';
-import type { VersionContents } from '../history/versions.ts';
+import type { StateParent, StateArchiveParent, VersionParent, OperationParent, FileParent } from './parents.ts';
+import type { VersionContents, TagRecord } from '../history/versions.ts';
 import type { RestoreReport } from '../restore/report.ts';
 import type { GraphqlContext } from './context.ts';
 export type Maybe<T> = T | null;
@@ -678,7 +678,7 @@ export type ResolversTypes = {
   StateArchiveOperationStatus: StateArchiveOperationStatus;
   StateArchiveSignature: ResolverTypeWrapper<StateArchiveSignature>;
   StateArchiveStatus: ResolverTypeWrapper<StateArchiveParent>;
-  StateArchiveTag: ResolverTypeWrapper<TagParent>;
+  StateArchiveTag: ResolverTypeWrapper<TagRecord>;
   StateArchiveUpload: ResolverTypeWrapper<StateArchiveUpload>;
   StateArchiveUploadHeader: ResolverTypeWrapper<StateArchiveUploadHeader>;
   StateArchiveUserError: ResolverTypeWrapper<StateArchiveUserError>;
@@ -736,7 +736,7 @@ export type ResolversParentTypes = {
   StateArchiveOperationProgress: StateArchiveOperationProgress;
   StateArchiveSignature: StateArchiveSignature;
   StateArchiveStatus: StateArchiveParent;
-  StateArchiveTag: TagParent;
+  StateArchiveTag: TagRecord;
   StateArchiveUpload: StateArchiveUpload;
   StateArchiveUploadHeader: StateArchiveUploadHeader;
   StateArchiveUserError: StateArchiveUserError;

@@ -27,7 +27,7 @@ import {
 import type { ConflictPolicy } from '../../restore/placement.ts';
 import type { GraphqlContext, Reader } from '../context.ts';
 import { forgetReads } from '../loaders.ts';
-import { type OperationParent, readOne, readOrNull } from '../parents.ts';
+import { type OperationParent, readOne } from '../parents.ts';
 import type {
   CancelStateArchiveOperationInput,
   ImportStateArchiveInput,
@@ -123,8 +123,8 @@ export const Mutation: MutationResolvers = {
     const version = state && (await loaders.versionBySerial.load(written));
     const isGone = version === null && may(reader.caller, 'state.read');
     return {
-      stateArchive: readOrNull(reader, state),
-      version: readOrNull(reader, version),
+      stateArchive: state && { ...state, reader },
+      version: version && { ...version, reader },
       userErrors: isGone ? [GONE_SINCE] : [],
     };
   },
