@@ -67,18 +67,15 @@ function unguardedFields(
   requirements: ReadonlyMap<string, Requirement>,
   publicCoordinates: readonly string[],
 ): string[] {
-  const unused = new Set(publicCoordinates);
-  const problems: string[] = [];
-  for (const [coordinate, requirement] of requirements) {
-    const covering = [coordinate, coordinate.slice(0, coordinate.indexOf('.'))].filter((each) =>
-      publicCoordinates.includes(each),
-    );
-    for (const each of covering) unused.delete(each);
-    if (covering.length === 0 && requirement === null) {
-      problems.push(`${coordinate}: demands nothing and is not among the public coordinates`);
-    }
-  }
-  return [...problems, ...[...unused].map((coordinate) => `${coordinate}: is public and not in the schema`)];
+  const isOf = (coordinate: string, each: string) => coordinate === each || coordinate.startsWith(`${each}.`);
+  const unguarded = [...requirements]
+    .filter(([, requirement]) => requirement === null)
+    .filter(([coordinate]) => !publicCoordinates.some((each) => isOf(coordinate, each)))
+    .map(([coordinate]) => `${coordinate}: demands nothing and is not among the public coordinates`);
+  const unused = publicCoordinates
+    .filter((each) => ![...requirements.keys()].some((coordinate) => isOf(coordinate, each)))
+    .map((coordinate) => `${coordinate}: is public and not in the schema`);
+  return [...unguarded, ...unused];
 }
 
 function unresolvedEntities(schema: GraphQLSchema): string[] {
