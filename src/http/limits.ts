@@ -1,5 +1,5 @@
-import { type DocumentNode, GraphQLError, type GraphQLSchema, type OperationDefinitionNode } from 'graphql';
-import { measureOperation } from './operation-size.ts';
+import { GraphQLError } from 'graphql';
+import type { OperationSize } from './operation-size.ts';
 
 /** The most tokens a GraphQL document may have; parsing stops there. It bounds what may be written of any kind. */
 export const MAX_DOCUMENT_TOKENS = 2_000;
@@ -28,20 +28,12 @@ export function entitiesAnswered(context: { readonly fromGateway?: unknown }): n
 }
 
 /**
- * Refuses an operation that asks for more than {@link QUERY_LIMITS}, before it runs.
+ * Refuses an operation that asks for more than {@link QUERY_LIMITS}.
  *
- * @param variables coerced, defaults included.
  * @param answered how many references it is answered: both limits on them, and the cost that they may have, go with it.
  * @throws GraphQLError QUERY_TOO_LARGE with the limit's name and its maximum.
  */
-export function refuseTooLarge(
-  schema: GraphQLSchema,
-  document: DocumentNode,
-  operation: OperationDefinitionNode,
-  variables: Readonly<Record<string, unknown>>,
-  answered: number,
-): void {
-  const found = measureOperation(schema, document, operation, variables, answered);
+export function refuseTooLarge(found: OperationSize, answered: number): void {
   const share = answered / ENTITIES_ANSWERED.caller;
   const references = Math.min(found.representations, answered);
   const maxima = {

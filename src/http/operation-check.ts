@@ -1,6 +1,7 @@
 import type { ApolloServerPlugin } from '@apollo/server';
 import { GraphQLError, getVariableValues } from 'graphql';
 import { entitiesAnswered, refuseTooLarge } from './limits.ts';
+import { measureOperation } from './operation-size.ts';
 import { requestScope } from './request-scope.ts';
 import { variableProblems } from './variable-check.ts';
 
@@ -27,7 +28,8 @@ export function operationPlugin(): ApolloServerPlugin<object> {
           if (coerced === undefined) {
             throw refusal('BAD_USER_INPUT', variableProblems(schema, operation, given).join(' '));
           }
-          refuseTooLarge(schema, document, operation, coerced, entitiesAnswered(contextValue));
+          const answered = entitiesAnswered(contextValue);
+          refuseTooLarge(measureOperation(schema, document, operation, coerced, answered), answered);
         },
       };
     },

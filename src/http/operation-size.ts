@@ -38,7 +38,7 @@ interface ListSize {
 type Field = GraphQLField<unknown, unknown>;
 
 /** How large an operation is at most. What is written twice, or spread twice, counts twice. */
-interface OperationSize {
+export interface OperationSize {
   /** How deep fields nest; introspection is one level, and graphql-js bounds what is below it. */
   readonly depth: number;
   /** How many references `_entities` is asked for, in the document and in variables. */
