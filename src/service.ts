@@ -71,7 +71,7 @@ export async function startService(
     isGateway: createSecretProof(config.auth.gatewaySecrets),
     gatewayProofRequired,
     metrics: observability.metricsRoute,
-    createContext: (request) => createContext({ services, maxInlineUploadBytes, logger }, request),
+    createContext: (request) => createContext({ services, maxInlineUploadBytes }, request),
     openDownload: (...link) => openArchive(services, ...link),
     openUpload: (...link) => openUpload(services, ...link),
     async isReady() {

@@ -1,5 +1,4 @@
 import { GraphQLError } from 'graphql';
-import type { Logger } from 'pino';
 import {
   type Environment,
   mayAddressState,
@@ -31,7 +30,6 @@ interface ServiceFacts {
   readonly services: ArchiveServices;
   /** The largest file accepted inside a request, in bytes. */
   readonly maxInlineUploadBytes: number;
-  readonly logger: Logger;
 }
 
 /** The state that an environment is opened for, and whether its preview is asked for, too. */
@@ -144,7 +142,7 @@ async function recordSupportAccess(
   reason: string,
 ): Promise<void> {
   const { tenantId, workspace, environment } = namespace;
-  logger.info({ requestId, subject: principal.subject, workspace, environment }, 'support access');
+  logger.info({ subject: principal.subject, workspace, environment }, 'support access');
   await insertStateEvent(database.for('record'), {
     tenantId,
     kind: 'state_support_access',

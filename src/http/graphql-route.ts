@@ -26,7 +26,7 @@ import { MAX_DOCUMENT_TOKENS } from './limits.ts';
 import { maskError } from './masking.ts';
 import { receiveMultipartBody } from './multipart-body.ts';
 import { operationPlugin } from './operation-check.ts';
-import { requestScope } from './request-scope.ts';
+import { type RequestScope, requestScope } from './request-scope.ts';
 import { refuseOtherMethods } from './route-methods.ts';
 
 /** Where GraphQL is served. */
@@ -40,15 +40,8 @@ const MAX_ANONYMOUS_BODY_BYTES = 1024 * 1024;
 const CSRF_HEADERS = ['apollo-require-preflight', 'x-apollo-operation-name'];
 
 /** What a context is made from. */
-export interface ContextRequest {
-  /** Who calls; null when no credential was given. */
-  readonly principal: Principal | null;
-  /** Whether the request has proven to come through the gateway. */
-  readonly fromGateway: boolean;
-  /** The id under which the log knows the request. */
-  readonly requestId: string;
-  /** Aborts when the client goes away. */
-  readonly signal: AbortSignal;
+export interface ContextRequest
+  extends Readonly<Pick<RequestScope, 'principal' | 'fromGateway' | 'requestId' | 'logger' | 'signal'>> {
   /** The address clients reach the service at, without a trailing slash. It is never taken from the request. */
   readonly publicUrl: string;
 }
@@ -93,8 +86,9 @@ export async function addGraphqlRoute<Context extends object>(
   server.addHook('onClose', () => apollo.stop());
   const handle = fastifyApolloHandler(apollo, {
     context: async (request: FastifyRequest) => {
-      const { principal, fromGateway, requestId, signal } = request.scope;
-      return options.createContext({ principal, fromGateway, requestId, signal, publicUrl: publicUrl() });
+      const { principal, fromGateway, requestId, logger, signal } = request.scope;
+      const known = { principal, fromGateway, requestId, logger, signal };
+      return options.createContext({ ...known, publicUrl: publicUrl() });
     },
   });
   const { maxInlineUploadBytes } = options;

@@ -197,8 +197,7 @@ async function refusable<Value>(
   work: () => Promise<Value>,
 ): Promise<{ readonly value: Value | null; readonly userErrors: readonly UserError[] }> {
   const note = (code: UserErrorCode | 'FORBIDDEN') => {
-    const { logger, requestId, principal } = context;
-    logger.info({ requestId, subject: principal?.subject, mutation, code }, 'refused');
+    context.logger.info({ subject: context.principal?.subject, mutation, code }, 'refused');
     noteRefusal('mutation', code);
   };
   try {
