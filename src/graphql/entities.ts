@@ -1,4 +1,5 @@
 import { defaultFieldResolver, GraphQLError, type GraphQLFieldResolver, type GraphQLSchema } from 'graphql';
+import { z } from 'zod';
 import { entityTypes } from '../auth/field-requirements.ts';
 import { entitiesAnswered } from '../http/limits.ts';
 import { badUserInput } from './connection.ts';
@@ -12,7 +13,7 @@ import { badUserInput } from './connection.ts';
 export function answerEntitiesOneByOne(schema: GraphQLSchema): void {
   const field = schema.getQueryType()?.getFields()._entities;
   if (field === undefined) return;
-  const names = new Set(entityTypes(schema).map(({ name }) => name));
+  const referenceForm = z.object({ __typename: z.enum(entityTypes(schema).map(({ name }) => name)) });
   const resolve: GraphQLFieldResolver<unknown, object> = field.resolve ?? defaultFieldResolver;
   /** How many references each request has asked for so far: `_entities` may stand in it several times. */
   const asked = new WeakMap<object, number>();
@@ -26,23 +27,16 @@ export function answerEntitiesOneByOne(schema: GraphQLSchema): void {
     const before = asked.get(context) ?? 0;
     asked.set(context, before + representations.length);
     const answered = entitiesAnswered(context);
-    const problems = representations.map((reference, index) =>
-      before + index < answered ? problemOf(reference, names) : tooMany(answered),
-    );
+    const problems = representations.map((reference, index) => {
+      if (before + index >= answered) return tooMany(answered);
+      if (referenceForm.safeParse(reference).success) return null;
+      return badUserInput('A reference is an object whose __typename is an entity of this subgraph.');
+    });
     const good = representations.filter((_, index) => problems[index] === null);
     const found = (await resolve(source, { representations: good }, context, info)) as unknown[];
     let next = 0;
     return problems.map((problem) => problem ?? found[next++]);
   };
-}
-
-function problemOf(reference: unknown, names: ReadonlySet<string>): GraphQLError | null {
-  const type =
-    typeof reference === 'object' && reference !== null && Object.hasOwn(reference, '__typename')
-      ? (reference as { __typename: unknown }).__typename
-      : undefined;
-  if (typeof type === 'string' && names.has(type)) return null;
-  return badUserInput('A reference is an object whose __typename is an entity of this subgraph.');
 }
 
 function tooMany(answered: number): GraphQLError {
