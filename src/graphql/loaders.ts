@@ -1,4 +1,5 @@
 import DataLoader from 'dataloader';
+import { present } from '../base/invariant.ts';
 import { type DigestBudget, DigestsMissingError } from '../history/digest-budget.ts';
 import { historyOf, isDigested } from '../history/history.ts';
 import { HistoryInconsistentError } from '../history/inconsistent.ts';
@@ -152,15 +153,8 @@ function byPage<Key, Item>(
     async (pages: readonly Page[]) => {
       const found = new Map<string, ReadonlyMap<string, readonly Item[]>>();
       for (const [key, group] of Map.groupBy(pages, samePage)) {
-        const [page] = group;
-        if (page !== undefined)
-          found.set(
-            key,
-            await list(
-              group.map(({ stateId }) => stateId),
-              page,
-            ),
-          );
+        const stateIds = group.map(({ stateId }) => stateId);
+        found.set(key, await list(stateIds, present(group[0], 'a group has a page')));
       }
       return pages.map((page) => found.get(samePage(page))?.get(page.stateId) ?? []);
     },
