@@ -15,14 +15,14 @@ const CANCEL = `mutation ($id: ID!) {
   cancelStateArchiveOperation(input: { id: $id }) { operation { id status } userErrors { code path } }
 }`;
 
-test('an operation that waits is cancelled, and again; one that is not there is a problem of the caller’s', async () => {
+test('an operation that waits is cancelled, and again, however its id is spelt; one that is not there is a problem of the caller’s', async () => {
   const { data } = await service.ask<{ exportStateArchive: { operation: { id: string; status: string } } }>(
     `mutation { exportStateArchive(input: { name: "${SAMPLE_LABEL}", waitSeconds: 0 }) { operation { id status } } }`,
   );
   const { id, status } = data.exportStateArchive.operation;
   expect(status).toBe('PENDING');
-  for (const _time of ['first', 'second']) {
-    const cancelled = await service.ask(CANCEL, { variables: { id } });
+  for (const given of [id, id, id.toUpperCase()]) {
+    const cancelled = await service.ask(CANCEL, { variables: { id: given } });
     expect(cancelled.errors).toEqual([]);
     expect(cancelled.data).toEqual({
       cancelStateArchiveOperation: { operation: { id, status: 'CANCELLED' }, userErrors: [] },

@@ -76,14 +76,14 @@ export const Mutation: MutationResolvers = {
   },
 
   async cancelStateArchiveOperation(_root, { input }, context) {
-    return changeOperation(context, 'cancelStateArchiveOperation', input, ({ caller }) =>
-      cancelOperation(caller, input.id),
+    return changeOperation(context, 'cancelStateArchiveOperation', input, ({ caller }, id) =>
+      cancelOperation(caller, id),
     );
   },
 
   async setStateArchiveLegalHold(_root, { input }, context) {
-    return changeOperation(context, 'setStateArchiveLegalHold', input, (reader) =>
-      setLegalHold(context.services, { ...context, ...reader }, input.id, input.legalHold),
+    return changeOperation(context, 'setStateArchiveLegalHold', input, (reader, id) =>
+      setLegalHold(context.services, { ...context, ...reader }, id, input.legalHold),
     );
   },
 
@@ -151,13 +151,15 @@ const GONE_SINCE: UserError = {
 async function changeOperation(
   context: GraphqlContext,
   mutation: string,
-  { id, scope }: Pick<CancelStateArchiveOperationInput, 'id' | 'scope'>,
-  change: (reader: Reader) => Promise<unknown>,
+  { id: given, scope }: Pick<CancelStateArchiveOperationInput, 'id' | 'scope'>,
+  change: (reader: Reader, id: string) => Promise<unknown>,
 ) {
+  // A uuid is the same in either case (RFC 9562, section 4).
+  const id = given.toLowerCase();
   const reader = await context.reader(scope);
   const { userErrors } = await refusable(context, mutation, async () => {
     if (reader === null) throw operationNotFound();
-    await change(reader);
+    await change(reader, id);
   });
   if (reader !== null) forgetReads(reader.loaders);
   return {
