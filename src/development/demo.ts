@@ -12,6 +12,7 @@ import { connectDatabase, type KilolockDatabase } from '../database/connection.t
 import { prepareControlDatabase } from '../database/prepare.ts';
 import { DOCUMENTS } from '../kl/documents.ts';
 import { type ExportedFile, exportState } from '../kl/export-state.ts';
+import { waitForEnd } from '../kl/operations.ts';
 import { Work } from '../kl/progress.ts';
 import { Service } from '../kl/service.ts';
 import { historyOf } from '../kl/states.ts';
@@ -24,6 +25,9 @@ import { loadSampleHistory, SAMPLE_LABEL } from './sample-history.ts';
  * @file The main job in one go: a real Terraform history goes out of one backend to a file, and from the file into
  * another backend, over HTTP as a client would do it. Ends with 0 when all three history digests agree.
  */
+
+/** Nobody looks how far it is. */
+const WORK = new Work('demo', () => {});
 
 // Without listeners a signal ends the process past its exit handlers, and the server would stay behind.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1));
@@ -86,7 +90,9 @@ async function showRoundTrip(source: Backend, destination: Backend, directory: s
     { expectedSha256: archive.sha256, waitSeconds: 25 },
     file,
   );
-  const report = present(operation?.report, 'the import has ended');
+  const begun = present(operation, 'it was not refused');
+  const ended = await waitForEnd(destination.client, begun, WORK);
+  const report = present(ended.report, 'an import that has ended well has one');
   tell('versions', report.versionCount);
   tell('tags', report.tagCount);
   tell('resource spans', report.resourceSpanCount);
@@ -144,7 +150,7 @@ async function startBackend(server: EmbeddedServer, directory: string, name: str
 /** Exports the sample as `kl` does. */
 function exportTo(path: string, { client }: Backend): Promise<ExportedFile> {
   const exported = { name: SAMPLE_LABEL, path, historyDigest: null, replace: false, identity: null };
-  return exportState(client, exported, new Work('demo', () => {}));
+  return exportState(client, exported, WORK);
 }
 
 function say(step: string, what: string): void {

@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { chown, cp, mkdir, readdir, rename, rm, stat } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { dirname, join, resolve } from 'node:path';
@@ -69,7 +69,7 @@ export async function openCluster(home: string, options: { durable: boolean }): 
   const newPassword = () => `${randomBytes(24).toString('hex')}\n`;
   const password = (await readOrCreateSecretFile(passwordFile, newPassword, account)).trim();
   const cluster = { home, directory: join(home, 'cluster'), password, account, binaries };
-  if (!(await exists(cluster.directory))) await initialise(cluster, passwordFile, options.durable);
+  if (!existsSync(cluster.directory)) await initialise(cluster, passwordFile, options.durable);
   return cluster;
 }
 
@@ -111,7 +111,7 @@ async function reachableInstallation(
   if ((await closedDirectoryAbove(join(directory, 'bin', 'postgres'), account)) === undefined)
     return directory;
   const copy = join(home, `postgresql-${version}`);
-  if (!(await exists(copy))) {
+  if (!existsSync(copy)) {
     const draft = `${copy}.partial-${process.pid}`;
     await cp(directory, draft, { recursive: true, verbatimSymlinks: true });
     await rename(draft, copy).catch(ignoring('ENOTEMPTY', 'EEXIST'));
@@ -181,16 +181,6 @@ async function initialise(cluster: EmbeddedCluster, passwordFile: string, durabl
   } finally {
     await rm(partial, { recursive: true, force: true });
   }
-}
-
-async function exists(path: string): Promise<boolean> {
-  return stat(path).then(
-    () => true,
-    (error: unknown) => {
-      if (isErrno(error, 'ENOENT')) return false;
-      throw error;
-    },
-  );
 }
 
 function ignoring(...codes: string[]): (error: unknown) => void {

@@ -18,10 +18,8 @@ import { childOptions, type EmbeddedCluster, openCluster } from './embedded-clus
 export interface EmbeddedServer {
   /** A PostgreSQL URI for a database of the server, as its superuser. It holds the password. */
   connectionString(databaseName: string): string;
-  /** Creates a database, a copy of `template` when one is named. False when it was there. */
-  createDatabase(name: string, options?: { template?: string }): Promise<boolean>;
-  /** Drops a database, its connections cut, if it exists. */
-  dropDatabase(name: string): Promise<void>;
+  /** Creates a database unless it is there. */
+  createDatabase(name: string): Promise<void>;
   /** Ends every connection and shuts the server down, its data safe on disk. */
   stop(): Promise<void>;
 }
@@ -36,20 +34,6 @@ export interface EmbeddedServerOptions {
   readonly onDeath?: (error: OperatorError) => void;
   /** False gives up safety against power cuts for speed: for data nobody will miss. True when absent. */
   readonly durable?: boolean;
-}
-
-/** Another process runs a server on the same directory. */
-export class DataDirectoryInUseError extends OperatorError {
-  override readonly name = 'DataDirectoryInUseError';
-
-  readonly dataDirectory: string;
-
-  constructor(dataDirectory: string) {
-    super(
-      `DATA_DIR is in use by another process: a server is running on ${dataDirectory}. Stop it, or use another one.`,
-    );
-    this.dataDirectory = dataDirectory;
-  }
 }
 
 /**
@@ -75,7 +59,7 @@ const POLL_MS = 50;
  *
  * The server ends with this process: by {@link EmbeddedServer.stop}, or by itself when the process has ended in whatever way.
  *
- * @throws DataDirectoryInUseError when another process runs a server on the directory.
+ * @throws OperatorError when another process runs a server on the directory, or it cannot be used for another reason.
  */
 export async function startEmbeddedServer(options: EmbeddedServerOptions): Promise<EmbeddedServer> {
   const { dataDirectory, log = () => {}, onDeath = () => {}, durable = true } = options;
@@ -84,7 +68,8 @@ export async function startEmbeddedServer(options: EmbeddedServerOptions): Promi
     blameOperator('DATA_DIR cannot be used'),
   );
   const { child, port } = await launch(cluster, durable, log);
-  const connectionString = (database: string) => uri(cluster, port, database);
+  const connectionString = (database: string) =>
+    `postgres://postgres:${cluster.password}@127.0.0.1:${port}/${encodeURIComponent(database)}`;
 
   let isStopping = false;
   const exited = once(child, 'exit').then(([exitCode, signal]) => {
@@ -97,30 +82,18 @@ export async function startEmbeddedServer(options: EmbeddedServerOptions): Promi
     );
   });
 
-  const administer = async (statement: string) => {
-    const client = new pg.Client({ connectionString: connectionString('postgres') });
-    await client.connect();
-    try {
-      await client.query(statement);
-    } finally {
-      await client.end();
-    }
-  };
-
   return {
     connectionString,
-    async createDatabase(name, { template } = {}) {
-      const from = template === undefined ? '' : ` template ${pg.escapeIdentifier(template)}`;
+    async createDatabase(name) {
+      const client = new pg.Client({ connectionString: connectionString('postgres') });
+      await client.connect();
       try {
-        await administer(`create database ${pg.escapeIdentifier(name)}${from}`);
-        return true;
+        await client.query(`create database ${pg.escapeIdentifier(name)}`);
       } catch (error) {
-        if (isDuplicateDatabase(error)) return false;
-        throw error;
+        if (!isDuplicateDatabase(error)) throw error;
+      } finally {
+        await client.end();
       }
-    },
-    async dropDatabase(name) {
-      await administer(`drop database if exists ${pg.escapeIdentifier(name)} with (force)`);
     },
     async stop() {
       isStopping = true;
@@ -146,20 +119,7 @@ function forgetOtherServers(): void {
   }
 }
 
-function uri(cluster: EmbeddedCluster, port: number, database: string): string {
-  return `postgres://postgres:${cluster.password}@127.0.0.1:${port}/${encodeURIComponent(database)}`;
-}
-
-interface Launched {
-  readonly child: ChildProcessByStdio<Writable, null, Readable>;
-  readonly port: number;
-}
-
-async function launch(
-  cluster: EmbeddedCluster,
-  durable: boolean,
-  log: (line: string) => void,
-): Promise<Launched> {
+async function launch(cluster: EmbeddedCluster, durable: boolean, log: (line: string) => void) {
   const attempts = 5;
   for (let attempt = 1; ; attempt += 1) {
     await untilNoServerRuns(cluster);
@@ -205,7 +165,10 @@ function serverArguments(cluster: EmbeddedCluster, port: number, durable: boolea
 }
 
 /** 'ready', or the last lines the server wrote before it gave up. */
-function readiness(child: Launched['child'], log: (line: string) => void): Promise<'ready' | string[]> {
+function readiness(
+  child: ChildProcessByStdio<Writable, null, Readable>,
+  log: (line: string) => void,
+): Promise<'ready' | string[]> {
   return new Promise((resolve, reject) => {
     const lastLines: string[] = [];
     let ready = false;
@@ -234,12 +197,14 @@ async function freePort(): Promise<number> {
   return address.port;
 }
 
-/** @throws DataDirectoryInUseError when a server runs on the cluster and goes on to. */
+/** @throws OperatorError when a server runs on the cluster and goes on to. */
 async function untilNoServerRuns(cluster: EmbeddedCluster): Promise<void> {
   const began = Date.now();
   for (let status = await statusOf(cluster); status !== null; status = await statusOf(cluster)) {
     if (Date.now() - began > (status === 'stopping' ? SHUTDOWN_MS : GRACE_MS)) {
-      throw new DataDirectoryInUseError(cluster.home);
+      throw new OperatorError(
+        `DATA_DIR is in use by another process: a server is running on ${cluster.home}. Stop it, or use another one.`,
+      );
     }
     await pause(POLL_MS);
   }

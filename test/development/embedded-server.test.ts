@@ -7,11 +7,7 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
-import {
-  DataDirectoryInUseError,
-  type EmbeddedServer,
-  startEmbeddedServer,
-} from '../../src/development/embedded-server.ts';
+import { type EmbeddedServer, startEmbeddedServer } from '../../src/development/embedded-server.ts';
 
 let parent: string;
 let dataDirectory: string;
@@ -85,29 +81,13 @@ const databases = "select datname from pg_database where datname = 'kept'";
 
 test('what was written is there after a restart, on whichever port', async () => {
   const first = await start();
-  expect(await first.createDatabase('kept')).toBe(true);
+  await first.createDatabase('kept');
   await query(first.connectionString('kept'), "create table note as select 'Zoë' as text");
   await stop(first);
 
   const second = await start();
-  expect(await second.createDatabase('kept')).toBe(false);
+  await second.createDatabase('kept');
   expect(await query(second.connectionString('kept'), 'select text from note')).toEqual([{ text: 'Zoë' }]);
-});
-
-test('a database is copied from its template, and dropped though someone is connected', async () => {
-  const server = await start();
-  await server.createDatabase('original');
-  await query(server.connectionString('original'), 'create table note as select 1 as number');
-  expect(await server.createDatabase('copy', { template: 'original' })).toBe(true);
-
-  const client = new pg.Client({ connectionString: server.connectionString('copy') });
-  client.on('error', () => {});
-  await client.connect();
-  expect((await client.query('select number from note')).rows).toEqual([{ number: 1 }]);
-  const cut = ended(client);
-  await server.dropDatabase('copy');
-  await cut;
-  await server.dropDatabase('copy');
 });
 
 test('it is UTF-8, asks for the password, and listens on the loopback address alone', async () => {
@@ -151,7 +131,6 @@ describe('a second start', () => {
   test('is refused while the owner runs, and does it no harm', async () => {
     const server = await start();
     const second = startEmbeddedServer({ dataDirectory });
-    await expect(second).rejects.toBeInstanceOf(DataDirectoryInUseError);
     await expect(second).rejects.toThrow('DATA_DIR is in use by another process');
     expect(await query(server.connectionString('postgres'), 'select 1 as one')).toEqual([{ one: 1 }]);
   });
