@@ -200,19 +200,6 @@ const tagRows = z.array(
 /** How many rows there are, and the name of one that no archive can hold. */
 const countRow = z.tuple([z.number(), z.string().nullable()]);
 
-/** @throws HistoryInconsistentError when there are more rows than an archive holds. */
-function checkCounts(counts: { versions: number; tags: number; events: number }): void {
-  const { maxVersions, maxEvents } = DEFAULT_ARCHIVE_LIMITS;
-  const limits = { versions: maxVersions, tags: maxVersions, events: maxEvents };
-  for (const what of ['versions', 'tags', 'events'] as const) {
-    if (counts[what] > limits[what]) {
-      throw new HistoryInconsistentError(
-        `The state has ${counts[what]} ${what}; an archive holds ${limits[what]} at most.`,
-      );
-    }
-  }
-}
-
 /** What is made of rows, until other rows are read of the state: most previews are of a history that has not changed. */
 const known = new LRUCache<string, { readonly row: HistoryRow; readonly history: StateHistory }>({
   maxSize: MAX_KNOWN_LENGTH,
@@ -298,7 +285,16 @@ function makeHistory(row: HistoryRow): StateHistory {
   if (oddSpan !== null) {
     throw unarchivable(`A resource row of ${quoted(oddSpan)}`, 'a time outside the years 0001 to 9999');
   }
-  checkCounts({ versions: versions.length, tags: tags.length, events: eventCount });
+  const { maxVersions, maxEvents } = DEFAULT_ARCHIVE_LIMITS;
+  for (const [what, count, most] of [
+    ['versions', versions.length, maxVersions],
+    ['tags', tags.length, maxVersions],
+    ['events', eventCount, maxEvents],
+  ] as const) {
+    if (count > most) {
+      throw new HistoryInconsistentError(`The state has ${count} ${what}; an archive holds ${most} at most.`);
+    }
+  }
   const currentVersion = versions.find((version) => version.id === row.currentVersionId);
   if (currentVersion === undefined && (row.currentVersionId !== null || versions.length > 0)) {
     throw new HistoryInconsistentError(

@@ -3,25 +3,7 @@ import { type DigestBudget, DigestsMissingError } from './digest-budget.ts';
 import { digestHistory, isDigested, readDigestedHistories, type StateHistory } from './history.ts';
 
 /** What an export taken now would say of itself. */
-export interface ManifestPreview {
-  readonly lineage: string | null;
-  readonly currentSerial: bigint;
-  readonly currentVersionId: string;
-  readonly firstSerial: bigint;
-  readonly lastSerial: bigint;
-  readonly versionCount: number;
-  readonly tagCount: number;
-  readonly eventCount: number;
-  readonly resourceSpanCount: number;
-  readonly rawBytes: bigint;
-  readonly historyDigest: string;
-  /** Distinct, in ascending order. */
-  readonly sources: readonly string[];
-  /** Distinct, in ascending order; versions that recorded none are left out. */
-  readonly terraformVersions: readonly string[];
-  readonly firstCreatedAt: string;
-  readonly lastCreatedAt: string;
-}
+export type ManifestPreview = Readonly<NonNullable<ReturnType<typeof makePreview>>>;
 
 /**
  * Previews of `stateIds`, by id; a state without a version has none. The number of statements does not grow with
@@ -57,7 +39,7 @@ export function previewOf(history: StateHistory): ManifestPreview | null {
   return preview;
 }
 
-function makePreview(history: StateHistory): ManifestPreview | null {
+function makePreview(history: StateHistory) {
   const first = history.versions.at(0);
   const last = history.versions.at(-1);
   if (history.current === null || first === undefined || last === undefined) return null;
@@ -73,7 +55,9 @@ function makePreview(history: StateHistory): ManifestPreview | null {
     eventCount: history.eventCount,
     resourceSpanCount: history.spanCount,
     ...digestHistory(history),
+    // Distinct, in ascending order.
     sources: distinct(history.versions.map((version) => version.source)),
+    // The same; versions that recorded none are left out.
     terraformVersions: distinct(history.versions.map((version) => version.terraformVersion)),
     // Equal in length and in UTC, so that the order of the texts is the order in time.
     firstCreatedAt: createdAt.at(0) ?? first.createdAt,

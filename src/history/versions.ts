@@ -6,16 +6,7 @@ import { type DigestBudget, digestVersions } from './digest-budget.ts';
 import { checkRawStateLength } from './inconsistent.ts';
 
 /** One row of `state_versions`, without its raw state. */
-export interface VersionRecord {
-  readonly id: string;
-  readonly stateId: string;
-  readonly serial: bigint;
-  readonly terraformVersion: string | null;
-  readonly source: string;
-  readonly createdAt: string;
-  readonly createdBy: string | null;
-  readonly isCurrent: boolean;
-}
+export type VersionRecord = Awaited<ReturnType<typeof findVersions>>[number];
 
 /** A tag and the version it names. */
 export interface TagRecord {
@@ -65,21 +56,21 @@ export async function listVersions(
     .where('states.id', 'in', stateIds)
     .orderBy('version.serial', 'desc')
     .execute();
-  return Map.groupBy(rows.map(toVersionRecord), (version) => version.stateId);
+  return Map.groupBy(rows.map(withSerial), (version) => version.stateId);
 }
 
 /** The versions with these serials; a pair that names none is absent from the result. */
 export async function findVersions(
   db: Kysely<Database>,
   wanted: readonly { readonly stateId: string; readonly serial: bigint }[],
-): Promise<VersionRecord[]> {
+) {
   const rows = await selectVersions(db)
     .where(
       sql<boolean>`(version.state_id, version.serial) in (
         select * from unnest(${wanted.map((pair) => pair.stateId)}::uuid[], ${wanted.map((pair) => String(pair.serial))}::bigint[]))`,
     )
     .execute();
-  return rows.map(toVersionRecord);
+  return rows.map(withSerial);
 }
 
 /** How many versions each state has; a state without versions is absent. */
@@ -122,10 +113,7 @@ export async function listTags(
       microsecondTime('tag.updated_at').as('updatedAt'),
     ])
     .execute();
-  return Map.groupBy(
-    rows.map((row) => ({ ...row, serial: BigInt(row.serial) })),
-    (tag) => tag.stateId,
-  );
+  return Map.groupBy(rows.map(withSerial), (tag) => tag.stateId);
 }
 
 /**
@@ -232,17 +220,11 @@ export async function listOutputNames(
   return new Map([...names].map(([versionId, group]) => [versionId, group.map((row) => row.name)]));
 }
 
-/** A raw state, or only its size when it is larger than was asked for. */
-export interface SizedRawState {
-  /** Length of the text in bytes. */
-  readonly byteLength: number;
-  /** Byte for byte as PostgreSQL renders the jsonb; null when it has more bytes than were asked for. */
-  readonly text: string | null;
-}
-
 /**
- * The raw state of one version, of at most `maxBytes`; null when the version is gone. It holds secrets.
+ * The raw state of one version, byte for byte as PostgreSQL renders the jsonb, and its length in bytes; null when the version is
+ * gone. It holds secrets.
  *
+ * @returns only the length when there are more than `maxBytes`.
  * @throws HistoryInconsistentError when it is longer than any that an archive holds: numbers unfold when they are printed, and
  *   the driver ends the process over a value of half a gigabyte.
  */
@@ -250,7 +232,7 @@ export async function readRawState(
   db: Kysely<Database>,
   versionId: string,
   maxBytes: number,
-): Promise<SizedRawState | null> {
+): Promise<{ readonly byteLength: number; readonly text: string | null } | null> {
   const most = Math.min(maxBytes, DEFAULT_ARCHIVE_LIMITS.maxVersionBytes);
   const row = await db
     .selectFrom((printed) =>
@@ -320,6 +302,6 @@ function selectVersions(db: Kysely<Database>) {
     ]);
 }
 
-function toVersionRecord<Row extends { serial: string }>(row: Row): Omit<Row, 'serial'> & { serial: bigint } {
+function withSerial<Row extends { serial: string }>(row: Row): Omit<Row, 'serial'> & { serial: bigint } {
   return { ...row, serial: BigInt(row.serial) };
 }
