@@ -26,7 +26,6 @@ import { LARGE_DOCUMENT_BYTES } from '../inspection/inspection.ts';
 import {
   type EventRow,
   type HistoryRowPaths,
-  type ResourceRow,
   readEventRows,
   readOutputRows,
   readResourceRows,
@@ -90,24 +89,23 @@ export async function applyRestore(
 ): Promise<void> {
   const { replaced, stateId } = plan.placement;
   const replacedDigest = replaced?.current ? await record.archiveReplaced(stateId) : null;
-  const restore = new Restore(plan, record, replacedDigest);
+  const { request, placement, archive } = plan;
   try {
-    const { signal } = plan.request;
-    const run = () => inPhase('import.apply', () => applyAndCommit(database, restore, signal));
-    await (plan.archive.longestRawState > LARGE_DOCUMENT_BYTES
-      ? inPhase('import.turn', () => largeRestores.run(database, run, signal))
+    const run = () => inPhase('import.apply', () => applyAndCommit(database, plan, record, replacedDigest));
+    await (archive.longestRawState > LARGE_DOCUMENT_BYTES
+      ? inPhase('import.turn', () => largeRestores.run(database, run, request.signal))
       : run());
   } catch (error) {
     if (isUniqueViolation(error, 'states_tenant_name_key')) {
-      throw alreadyExists(plan.placement.destination, 'since a moment ago', { cause: error });
+      throw alreadyExists(placement.destination, 'since a moment ago', { cause: error });
     }
     if (isLockTimeout(error)) {
       const how =
         'is held by another transaction, or another restore of its lineage is at work. Nothing was touched; try again when that is over.';
-      throw refusedState('STATE_LOCKED', plan.placement.destination.label, how, 'name', { cause: error });
+      throw refusedState('STATE_LOCKED', placement.destination.label, how, 'name', { cause: error });
     }
     if (isUnstorableValue(error)) {
-      throw asRefusal(restore.refusalFor(error));
+      throw asRefusal(await refusalFor(error, rowPathsOf(request.archivePath)));
     }
     throw error;
   }
@@ -115,16 +113,17 @@ export async function applyRestore(
 
 async function applyAndCommit(
   database: KilolockDatabase,
-  restore: Restore,
-  signal: AbortSignal,
+  plan: RestorePlan,
+  record: RestoreRecord,
+  replacedDigest: string | null,
 ): Promise<void> {
   let commit: ReturnType<typeof beginPhase> | undefined;
   try {
     const apply = async (session: DatabaseSession) => {
-      await restore.run(session);
+      await insertHistory(session, plan, record, replacedDigest);
       commit = beginPhase('import.commit');
     };
-    await inTransaction(database, 'restore', apply, { signal });
+    await inTransaction(database, 'restore', apply, { signal: plan.request.signal });
   } catch (error) {
     commit?.fail(error);
     throw error;
@@ -133,7 +132,34 @@ async function applyAndCommit(
   }
 }
 
-const UUID_LENGTH = 36;
+/** The refusal of what PostgreSQL could not hold: of the document it came from, if it can be told. */
+async function refusalFor(
+  error: UnstorableValueError,
+  rows: HistoryRowPaths,
+): Promise<RefusedDocumentError | ArchiveError> {
+  const copied = copiedRow(error);
+  const serial =
+    copied?.table === 'state_versions'
+      ? (await nth(readVersionRows(rows.versions), copied.row))?.serial
+      : copied?.table === 'resources'
+        ? (await nth(readResourceRows(rows.resources), copied.row))?.createSerial
+        : undefined;
+  if (serial !== undefined) {
+    return new RefusedDocumentError(rawStateOf(serial), { path: '$', reason: refusalText(error) });
+  }
+  return new ArchiveError(
+    'ARCHIVE_INCONSISTENT',
+    `a value that would go into the table ${copied?.table ?? error.table ?? '(not named)'} cannot be stored: ${refusalText(error)}`,
+    null,
+    { cause: error },
+  );
+}
+
+async function nth<Row>(rows: AsyncIterable<Row>, n: number): Promise<Row | undefined> {
+  let before = 0;
+  for await (const row of rows) if (before++ === n) return row;
+  return undefined;
+}
 
 /** A version that was inserted, and the digest that its raw state has to have. */
 interface InsertedVersion {
@@ -143,84 +169,36 @@ interface InsertedVersion {
   readonly sha256: string;
 }
 
-class Restore {
-  readonly #plan: RestorePlan;
-  readonly #record: RestoreRecord;
-  /** The digest of the history that goes, as it was archived; null when none goes. */
-  readonly #replacedDigest: string | null;
-  readonly #tenantId: string;
-  readonly #stateId: string;
-  /** The columns that say whose a row is. */
-  readonly #owner: readonly CopyColumn<unknown>[];
-  readonly #rows: HistoryRowPaths;
-  /** The versions inserted so far, in their order. */
-  readonly #versions: InsertedVersion[] = [];
-  /** The serials at which resource rows begin, and the number of the first such row, in order. */
-  readonly #firstResources: { readonly serial: bigint; readonly row: number }[] = [];
+/** @param replacedDigest the digest of the history that goes, as it was archived; null when none goes. */
+async function insertHistory(
+  session: DatabaseSession,
+  plan: RestorePlan,
+  record: RestoreRecord,
+  replacedDigest: string | null,
+): Promise<void> {
+  const { request, placement, archive, report } = plan;
+  const { destination, stateId, idNamespace } = placement;
+  const { tenantId } = destination.namespace;
+  const { db } = session;
+  const newId = (archivedId: string) => uuidv5(archivedId, idNamespace);
+  const currentVersionId = newId(archive.state.currentVersionId);
+  await claimPlace(db, placement, request, archive.state, currentVersionId, { ...record, replacedDigest });
+  await refuseOverQuota(db, destination.namespace, archive.managedInstances, stateId);
+  await compressWithLz4(db);
 
-  constructor(plan: RestorePlan, record: RestoreRecord, replacedDigest: string | null) {
-    this.#plan = plan;
-    this.#record = record;
-    this.#replacedDigest = replacedDigest;
-    this.#tenantId = plan.placement.destination.namespace.tenantId;
-    this.#stateId = plan.placement.stateId;
-    this.#owner = [
-      ['tenant_id', 'uuid', () => this.#tenantId],
-      ['state_id', 'uuid', () => this.#stateId],
-    ];
-    this.#rows = rowPathsOf(plan.request.archivePath);
-  }
-
-  /** The refusal of what PostgreSQL could not hold: of the document it came from, if it can be told. */
-  refusalFor(error: UnstorableValueError): RefusedDocumentError | ArchiveError {
-    const copied = copiedRow(error);
-    const serial =
-      copied?.table === 'state_versions'
-        ? this.#versions[copied.row]?.serial
-        : copied?.table === 'resources'
-          ? this.#firstResources.findLast(({ row }) => row <= copied.row)?.serial
-          : undefined;
-    if (serial !== undefined) {
-      return new RefusedDocumentError(rawStateOf(serial), { path: '$', reason: refusalText(error) });
-    }
-    return new ArchiveError(
-      'ARCHIVE_INCONSISTENT',
-      `a value that would go into the table ${copied?.table ?? error.table ?? '(not named)'} cannot be stored: ${refusalText(error)}`,
-      null,
-      { cause: error },
-    );
-  }
-
-  async run(session: DatabaseSession): Promise<void> {
-    const { placement, request, archive } = this.#plan;
-    const { state, managedInstances } = archive;
-    const currentVersionId = this.#newId(state.currentVersionId);
-    await claimPlace(session.db, placement, request, state, currentVersionId, {
-      ...this.#record,
-      replacedDigest: this.#replacedDigest,
-    });
-    await refuseOverQuota(session.db, placement.destination.namespace, managedInstances, this.#stateId);
-    await compressWithLz4(session.db);
-    await inPhase('import.versions', () => this.#insertVersions(session));
-    await inPhase('import.resources', () => this.#insertResources(session));
-    await inPhase('import.other_rows', async () => {
-      await this.#insertTags(session);
-      await this.#insertOutputs(session);
-      await this.#insertEvents(session);
-      await this.#insertVersionMapping(session);
-    });
-    await inPhase('import.prove', () => this.#prove(session));
-    await this.#insertImportEvent(session);
-    await this.#record.beforeCommit(session);
-  }
-
-  async #insertVersions(session: DatabaseSession): Promise<void> {
+  const rows = rowPathsOf(request.archivePath);
+  const owner: readonly CopyColumn<unknown>[] = [
+    ['tenant_id', 'uuid', () => tenantId],
+    ['state_id', 'uuid', () => stateId],
+  ];
+  const versions: InsertedVersion[] = [];
+  await inPhase('import.versions', async () => {
     const count = await copyIntoTable(
       session,
       'public.state_versions',
       [
-        ['id', 'uuid', ({ id }) => id],
-        ...this.#owner,
+        ['id', 'uuid', ({ id }) => newId(id)],
+        ...owner,
         ['serial', 'bigint', ({ serial }) => serial],
         ['terraform_version', 'text', ({ terraformVersion }) => terraformVersion],
         ['source', 'text', ({ source }) => source],
@@ -228,187 +206,176 @@ class Restore {
         ['created_by', 'text', ({ createdBy }) => createdBy],
         ['raw_state', 'jsonb', ({ rawState }) => rawState],
       ],
-      this.#versionRows(),
+      versionRows(plan, record, ({ serial, id, sha256 }) => {
+        versions.push({ serial, sourceId: id, id: newId(id), sha256 });
+      }),
     );
-    this.#expect('state_versions', count, this.#plan.archive.counts.versions);
-  }
-
-  async *#versionRows(): AsyncGenerator<VersionRow & { readonly rawState: RawState }> {
-    const { archivePath, limits, signal } = this.#plan.request;
-    const file = readArchiveFile(archivePath, { signal });
-    let bytes = 0n;
-    await using rawStates = readRawStates(file, limits, this.#plan.archive.sha256);
-    for await (const version of readVersionRows(this.#rows.versions)) {
-      const rawState = (await rawStates.next()).value;
-      if (rawState?.serial !== version.serial) {
-        throw new RestoreProofError(`The raw state of serial ${version.serial} is missing.`);
-      }
-      const id = this.#newId(version.id);
-      this.#versions.push({ serial: version.serial, sourceId: version.id, id, sha256: version.sha256 });
-      yield { ...version, id, rawState };
-      bytes += BigInt(rawState.byteLength);
-      this.#record.onProgress({ versions: this.#versions.length, bytes });
-    }
-    // To its end, where it shows whether the file is still the one that was inspected.
-    if (!(await rawStates.next()).done) throw new RestoreProofError('The archive has a raw state too many.');
-  }
-
-  async #insertTags(session: DatabaseSession): Promise<void> {
+    expectRows('state_versions', count, archive.counts.versions);
+  });
+  await inPhase('import.resources', async () => {
+    const count = await insertResourceRows(session, { tenantId, stateId }, readResourceRows(rows.resources));
+    expectRows('resources', count, report.resourceSpans);
+  });
+  await inPhase('import.other_rows', async () => {
     await copyIntoTable(
       session,
       'public.state_version_tags',
       [
         ['id', 'uuid', () => randomUUID()],
-        ...this.#owner,
-        ['state_version_id', 'uuid', ({ versionId }) => this.#newId(versionId)],
+        ...owner,
+        ['state_version_id', 'uuid', ({ versionId }) => newId(versionId)],
         ['tag', 'text', ({ tag }) => tag],
         ['description', 'text', ({ description }) => description],
         ['actor', 'text', ({ actor }) => actor],
         ['created_at', 'timestamptz', ({ createdAt }) => createdAt],
         ['updated_at', 'timestamptz', ({ updatedAt }) => updatedAt],
       ],
-      readTagRows(this.#rows.tags),
+      readTagRows(rows.tags),
     );
-  }
-
-  async #insertResources(session: DatabaseSession): Promise<void> {
-    const count = await insertResourceRows(
+    const outputs = await insertOutputRows(
       session,
-      { tenantId: this.#tenantId, stateId: this.#stateId },
-      this.#resourceRows(),
+      tenantId,
+      ({ versionId }) => newId(versionId),
+      readOutputRows(rows.outputs),
     );
-    this.#expect('resources', count, this.#plan.report.resourceSpans);
-  }
-
-  async *#resourceRows(): AsyncGenerator<ResourceRow> {
-    let sent = 0;
-    for await (const row of readResourceRows(this.#rows.resources)) {
-      const serial = row.createSerial;
-      if (this.#firstResources.at(-1)?.serial !== serial) this.#firstResources.push({ serial, row: sent });
-      sent += 1;
-      yield row;
-    }
-  }
-
-  async #insertOutputs(session: DatabaseSession): Promise<void> {
-    const count = await insertOutputRows(
-      session,
-      this.#tenantId,
-      ({ versionId }) => this.#newId(versionId),
-      readOutputRows(this.#rows.outputs),
-    );
-    this.#expect('outputs', count, this.#plan.report.outputs);
-  }
-
-  async #insertEvents(session: DatabaseSession): Promise<void> {
-    const count = await copyIntoTable(
+    expectRows('outputs', outputs, report.outputs);
+    const events = await copyIntoTable(
       session,
       'public.events',
       [
-        ['id', 'uuid', ({ id }) => this.#newId(id)],
-        ...this.#owner,
+        ['id', 'uuid', ({ id }) => newId(id)],
+        ...owner,
         ['kind', 'text', ({ kind }) => kind],
-        ['state_version_id', 'uuid', ({ versionId }) => versionId && this.#newId(versionId)],
+        ['state_version_id', 'uuid', ({ versionId }) => versionId && newId(versionId)],
         ['actor', 'text', ({ actor }) => actor],
-        ['payload', 'jsonb', (event) => this.#payloadOf(event)],
+        ['payload', 'jsonb', ({ payload }) => withNewIds(payload, newId, record.operationId)],
         ['created_at', 'timestamptz', ({ createdAt }) => createdAt],
       ],
-      readEventRows(this.#rows.events),
+      readEventRows(rows.events),
     );
-    this.#expect('events', count, this.#plan.archive.counts.events);
-  }
-
-  #payloadOf({ payload: { text, idsAt } }: EventRow): Buffer {
-    for (const at of idsAt) {
-      const archived = text.toString('latin1', at, at + UUID_LENGTH);
-      text.write(at === idsAt.at(-1) ? this.#record.operationId : this.#newId(archived), at, 'latin1');
-    }
-    return text;
-  }
-
-  async #insertVersionMapping(session: DatabaseSession): Promise<void> {
+    expectRows('events', events, archive.counts.events);
     await copyIntoTable(
       session,
       'state_archive.version_mapping',
       [
-        ['operation_id', 'uuid', () => this.#record.operationId],
+        ['operation_id', 'uuid', () => record.operationId],
         ['serial', 'bigint', ({ serial }) => serial],
         ['source_version_id', 'text', ({ sourceId }) => sourceId],
         ['state_version_id', 'uuid', ({ id }) => id],
       ],
-      this.#versions,
+      versions,
     );
-  }
+  });
+  await inPhase('import.prove', () => prove(db, plan, versions));
+  await db
+    .insertInto('events')
+    .values({
+      tenant_id: tenantId,
+      kind: 'state_import',
+      state_id: stateId,
+      state_version_id: currentVersionId,
+      actor: record.actor,
+      payload: JSON.stringify(importPayload(plan, record)),
+    })
+    .execute();
+  await record.beforeCommit(session);
+}
 
-  /** Computes the history's digest from the inserted rows, and compares. */
-  async #prove({ db }: DatabaseSession): Promise<void> {
-    await digestOwnVersions(
-      db,
-      this.#versions.map(({ id }) => id),
-    );
-    const history = (await readHistories(db, [this.#stateId])).get(this.#stateId);
-    if (history === undefined) throw new RestoreProofError('The restored state cannot be read back.');
-    const kept = new Map(this.#versions.map(({ serial, sha256 }) => [serial, sha256]));
-    const altered = history.digests.find(({ serial, sha256 }) => kept.get(serial) !== sha256);
-    if (altered !== undefined) {
-      if (this.#plan.archive.rawStateText === 'jsonb') {
-        throw new ArchiveError(
-          'ARCHIVE_INCONSISTENT',
-          `the archive says that its raw states are the text of PostgreSQL's jsonb, and that of serial ${altered.serial} is not`,
-          versionMemberName(altered.serial),
-        );
-      }
-      throw new RestoreProofError(`The raw state of serial ${altered.serial} is not what the archive holds.`);
+/** The versions with their raw states. @param sent called with each before it goes. */
+async function* versionRows(
+  { request: { archivePath, limits, signal }, archive }: RestorePlan,
+  { onProgress }: RestoreRecord,
+  sent: (version: VersionRow) => void,
+): AsyncGenerator<VersionRow & { readonly rawState: RawState }> {
+  const progress = { versions: 0, bytes: 0n };
+  await using rawStates = readRawStates(readArchiveFile(archivePath, { signal }), limits, archive.sha256);
+  for await (const version of readVersionRows(rowPathsOf(archivePath).versions)) {
+    const rawState = (await rawStates.next()).value;
+    if (rawState?.serial !== version.serial) {
+      throw new RestoreProofError(`The raw state of serial ${version.serial} is missing.`);
     }
-    if (digestHistory(history).historyDigest !== this.#plan.report.historyDigest) {
-      throw new RestoreProofError('The restored rows do not amount to the history in the archive.');
+    sent(version);
+    yield { ...version, rawState };
+    progress.versions += 1;
+    progress.bytes += BigInt(rawState.byteLength);
+    onProgress({ ...progress });
+  }
+  // To its end, where it shows whether the file is still the one that was inspected.
+  if (!(await rawStates.next()).done) throw new RestoreProofError('The archive has a raw state too many.');
+}
+
+const UUID_LENGTH = 36;
+
+/** A payload with the ids that its versions and the import have here; see {@link EventRow}. */
+function withNewIds(
+  { text, idsAt }: EventRow['payload'],
+  newId: (archivedId: string) => string,
+  operationId: string,
+): Buffer {
+  for (const at of idsAt) {
+    const archived = text.toString('latin1', at, at + UUID_LENGTH);
+    text.write(at === idsAt.at(-1) ? operationId : newId(archived), at, 'latin1');
+  }
+  return text;
+}
+
+function expectRows(table: string, inserted: number, expected: number): void {
+  if (inserted !== expected) {
+    throw new RestoreProofError(`${inserted} rows went into ${table}; the archive holds ${expected}.`);
+  }
+}
+
+/** Computes the history's digest from the inserted rows, and compares. */
+async function prove(
+  db: Kysely<Database>,
+  { placement: { stateId }, archive, report }: RestorePlan,
+  versions: readonly InsertedVersion[],
+): Promise<void> {
+  await digestOwnVersions(
+    db,
+    versions.map(({ id }) => id),
+  );
+  const history = (await readHistories(db, [stateId])).get(stateId);
+  if (history === undefined) throw new RestoreProofError('The restored state cannot be read back.');
+  const kept = new Map(versions.map(({ serial, sha256 }) => [serial, sha256]));
+  const altered = history.digests.find(({ serial, sha256 }) => kept.get(serial) !== sha256);
+  if (altered !== undefined) {
+    if (archive.rawStateText === 'jsonb') {
+      throw new ArchiveError(
+        'ARCHIVE_INCONSISTENT',
+        `the archive says that its raw states are the text of PostgreSQL's jsonb, and that of serial ${altered.serial} is not`,
+        versionMemberName(altered.serial),
+      );
     }
+    throw new RestoreProofError(`The raw state of serial ${altered.serial} is not what the archive holds.`);
   }
+  if (digestHistory(history).historyDigest !== report.historyDigest) {
+    throw new RestoreProofError('The restored rows do not amount to the history in the archive.');
+  }
+}
 
-  async #insertImportEvent({ db }: DatabaseSession): Promise<void> {
-    const { archive, placement } = this.#plan;
-    const { state } = archive;
-    const payload = {
-      archive_format: ARCHIVE_FORMAT,
-      archive_digest: archive.sha256,
-      archive_id: this.#record.operationId,
-      history_digest: this.#plan.report.historyDigest,
-      versions: archive.counts.versions,
-      tags: archive.counts.tags,
-      current_serial: String(state.currentSerial),
-      label: placement.destination.label,
-      outcome: placement.outcome,
-      ids: 'remapped',
-      source: {
-        state_id: state.id,
-        name: nameForRecord(state.name),
-        workspace: nameForRecord(state.workspace),
-        environment: nameForRecord(state.environment),
-      },
-      ...this.#record.eventDetails,
-    };
-    await db
-      .insertInto('events')
-      .values({
-        tenant_id: this.#tenantId,
-        kind: 'state_import',
-        state_id: this.#stateId,
-        state_version_id: this.#newId(state.currentVersionId),
-        actor: this.#record.actor,
-        payload: JSON.stringify(payload),
-      })
-      .execute();
-  }
-
-  #newId(archivedId: string): string {
-    return uuidv5(archivedId, this.#plan.placement.idNamespace);
-  }
-
-  #expect(table: string, inserted: number, expected: number): void {
-    if (inserted !== expected) {
-      throw new RestoreProofError(`${inserted} rows went into ${table}; the archive holds ${expected}.`);
-    }
-  }
+/** What the event of the import says. */
+function importPayload({ archive, placement, report }: RestorePlan, record: RestoreRecord) {
+  const { state } = archive;
+  return {
+    archive_format: ARCHIVE_FORMAT,
+    archive_digest: archive.sha256,
+    archive_id: record.operationId,
+    history_digest: report.historyDigest,
+    versions: archive.counts.versions,
+    tags: archive.counts.tags,
+    current_serial: String(state.currentSerial),
+    label: placement.destination.label,
+    outcome: placement.outcome,
+    ids: 'remapped',
+    source: {
+      state_id: state.id,
+      name: nameForRecord(state.name),
+      workspace: nameForRecord(state.workspace),
+      environment: nameForRecord(state.environment),
+    },
+    ...record.eventDetails,
+  };
 }
 
 /**
