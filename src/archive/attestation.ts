@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
 import { clip } from '../base/clip.ts';
 import { trimEnd } from '../base/text.ts';
-import { ArchiveError, type ArchiveErrorCode, quoted } from './errors.ts';
+import { ArchiveError, quoted } from './errors.ts';
 import { name, serial, sha256, text, time, uuid } from './fields.ts';
 import { ARCHIVE_FORMAT, type ArchiveLimits, MAX_SIGNATURES, MEMBER } from './format.ts';
 import { documentMember } from './metadata.ts';
@@ -98,12 +98,11 @@ export function checkAttestation(
 ): ArchiveSignature | null {
   const signature = bytes && readAttestation(bytes, archive, trust, limits);
   if (!trust.isRequired || signature?.verified) return signature;
-  throw refusal(
-    'SIGNATURE_REQUIRED',
+  const how =
     signature === null
-      ? 'the archive is not signed'
-      : `the archive is signed by none of the keys that are trusted, but by ${signature.keyIds.map(quoted).join(', ')}`,
-  );
+      ? 'is not signed'
+      : `is signed by none of the keys that are trusted, but by ${signature.keyIds.map(quoted).join(', ')}`;
+  throw new ArchiveError('SIGNATURE_REQUIRED', `the archive ${how}`, MEMBER.attestation);
 }
 
 function readAttestation(
@@ -186,9 +185,6 @@ function nameOf({ keyid }: { readonly keyid?: string | undefined }): string {
 }
 
 function invalid(what: string): ArchiveError {
-  return refusal('SIGNATURE_INVALID', `the attestation is not this archive's, or was changed: ${what}`);
-}
-
-function refusal(code: ArchiveErrorCode, message: string): ArchiveError {
-  return new ArchiveError(code, message, MEMBER.attestation);
+  const message = `the attestation is not this archive's, or was changed: ${what}`;
+  return new ArchiveError('SIGNATURE_INVALID', message, MEMBER.attestation);
 }

@@ -11,11 +11,15 @@ export interface Spool {
 }
 
 /**
- * Writes lines to a new file (mode 0600) at `path`; the caller removes it.
+ * Writes a line for each item to a new file (mode 0600) at `path`; the caller removes it.
  *
- * @param lines Each with its newline.
+ * @param encode gives the line, its newline included.
  */
-export async function spoolLines(lines: AsyncIterable<string>, path: string): Promise<Spool> {
+export async function spoolLines<T>(
+  items: AsyncIterable<T>,
+  encode: (item: T) => string,
+  path: string,
+): Promise<Spool> {
   await using file = await open(path, 'wx', 0o600);
   const encoder = new TextEncoder();
   // Encoded at once, and into the same memory: what is gathered as text or in fresh buffers outlives the nursery, and piles up.
@@ -29,9 +33,9 @@ export async function spoolLines(lines: AsyncIterable<string>, path: string): Pr
     byteLength += used;
     used = 0;
   };
-  for await (const line of lines) {
+  for await (const item of items) {
     count += 1;
-    for (let rest = line; rest !== ''; ) {
+    for (let rest = encode(item); rest !== ''; ) {
       const { read, written } = encoder.encodeInto(rest, piece.subarray(used));
       used += written;
       rest = rest.slice(read);

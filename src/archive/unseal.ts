@@ -54,7 +54,7 @@ export async function* unseal(
   source: AsyncIterable<Uint8Array>,
   { keys }: Identities,
 ): AsyncGenerator<Uint8Array, void, void> {
-  const read: Progress = { length: 0, headerBytes: null, isArmoured: false, hasEnded: false, failure: null };
+  const read: Progress = { length: 0, head: Buffer.alloc(0), hasEnded: false, failure: null };
   const file = watched(source, read);
   const decrypter = new Decrypter();
   for (const key of keys) decrypter.addIdentity(key);
@@ -87,9 +87,8 @@ export async function* unseal(
 /** How far the library has read, which tells nobody why it stopped. */
 interface Progress {
   length: number;
-  /** How many bytes the header has; null before its end was read. */
-  headerBytes: number | null;
-  isArmoured: boolean;
+  /** Its first bytes, to the end of the header at least. */
+  head: Buffer;
   hasEnded: boolean;
   /** What the source itself failed with. */
   failure: { readonly reason: unknown } | null;
@@ -100,19 +99,16 @@ async function* watched(
   source: AsyncIterable<Uint8Array>,
   read: Progress,
 ): AsyncGenerator<Uint8Array, void, void> {
-  let head = Buffer.alloc(0);
   try {
     for await (const chunk of source) {
       for (let at = 0; at < chunk.length; at += PIECE_BYTES) {
-        // The library would gather a header without an end in memory.
-        if (read.headerBytes === null && read.length > MAX_HEADER_BYTES) return;
         const piece = chunk.subarray(at, at + PIECE_BYTES);
-        read.length += piece.length;
-        if (read.headerBytes === null) {
-          head = Buffer.concat([head, piece]);
-          read.headerBytes = headerLength(head);
-          read.isArmoured = head.toString('latin1', 0, ARMOUR.length) === ARMOUR;
+        if (headerLength(read.head) === null) {
+          // The library would gather a header without an end in memory.
+          if (read.length > MAX_HEADER_BYTES) return;
+          read.head = Buffer.concat([read.head, piece]);
         }
+        read.length += piece.length;
         yield piece;
       }
     }
@@ -123,6 +119,7 @@ async function* watched(
   }
 }
 
+/** Null before its end was read. */
 function headerLength(head: Buffer): number | null {
   const lastLine = head.indexOf(LAST_LINE);
   const end = lastLine === -1 ? -1 : head.indexOf('\n', lastLine + 1);
@@ -131,15 +128,13 @@ function headerLength(head: Buffer): number | null {
 
 type Fault = readonly [code: ArchiveErrorCode, message: string];
 
-function headerFault(
-  { length, headerBytes, isArmoured, hasEnded }: Progress,
-  isOpenedByNone: boolean,
-): Fault {
-  if (isArmoured) return ['ARCHIVE_ENCRYPTED', 'the file is armoured: age --decrypt opens it, and only that'];
+function headerFault({ length, head, hasEnded }: Progress, isOpenedByNone: boolean): Fault {
+  if (head.toString('latin1').startsWith(ARMOUR))
+    return ['ARCHIVE_ENCRYPTED', 'the file is armoured: age --decrypt opens it, and only that'];
   if (isOpenedByNone) {
     return ['ARCHIVE_ENCRYPTED', 'the file is encrypted for none of the keys that were given'];
   }
-  if (hasEnded && length < (headerBytes ?? Infinity) + NONCE_BYTES) {
+  if (hasEnded && length < (headerLength(head) ?? Infinity) + NONCE_BYTES) {
     return ['ARCHIVE_TRUNCATED', `the file ends after ${length} bytes, within the header of its encryption`];
   }
   return ['ARCHIVE_CORRUPT', 'the header of the encryption is not what was written'];

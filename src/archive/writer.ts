@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { rename, rm } from 'node:fs/promises';
+import { open, rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { flush } from '../base/flush.ts';
 import { abortable, unlessAborted } from './abortable.ts';
@@ -97,10 +97,13 @@ export interface WriteOptions {
 export async function writeArchive(
   contents: ArchiveContents,
   path: string,
-  options: WriteOptions = {},
+  {
+    onProgress,
+    signal,
+    signer,
+    check = (file, grown) => verifyArchive(file, { grown, signal, trust: trustOf(signer) }),
+  }: WriteOptions = {},
 ): Promise<WrittenArchive> {
-  const { onProgress, signal, signer } = options;
-  const { check = (file, grown) => verifyArchive(file, { grown, signal, trust: trustOf(signer) }) } = options;
   const partial = `${path}.partial`;
   const spools = { events: `${path}.events.partial`, resources: `${path}.resources.partial` };
   const removeTemporaries = () =>
@@ -108,14 +111,11 @@ export async function writeArchive(
   // A process that was killed may have left some.
   await removeTemporaries();
   try {
+    const { events, resources } = contents;
     const lines = {
-      events: await spoolLines(encoded(abortable(contents.events, signal), EVENTS.encode), spools.events),
+      events: await spoolLines(abortable(events, signal), EVENTS.encode, spools.events),
       resources:
-        contents.resources &&
-        (await spoolLines(
-          encoded(abortable(contents.resources, signal), RESOURCES.encode),
-          spools.resources,
-        )),
+        resources && (await spoolLines(abortable(resources, signal), RESOURCES.encode, spools.resources)),
     };
     const metadata = encodeMetadata(contents, lines);
     const compose = (file: ZstdFile, ending: AbortSignal) =>
@@ -145,7 +145,7 @@ async function writeVerified(
 ): Promise<WrittenArchive> {
   const refused = new AbortController();
   const ending = signal ? AbortSignal.any([signal, refused.signal]) : refused.signal;
-  const file = await ZstdFile.create(path, windowLog);
+  const file = new ZstdFile(await open(path, 'wx', 0o600), windowLog);
   try {
     const checking = check(path, file.growth);
     checking.catch((error) => refused.abort(error));
@@ -160,13 +160,6 @@ async function writeVerified(
     await file.abandon(error);
     throw error;
   }
-}
-
-async function* encoded<T>(
-  source: AsyncIterable<T>,
-  encode: (item: T) => string,
-): AsyncGenerator<string, void, void> {
-  for await (const item of source) yield encode(item);
 }
 
 type Content = AsyncIterable<Uint8Array> | Iterable<Uint8Array>;

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { type FileHandle, open } from 'node:fs/promises';
+import type { FileHandle } from 'node:fs/promises';
 import { constants, createZstdCompress, type ZstdCompress } from 'node:zlib';
 import { letGo } from '../base/let-go.ts';
 import { Growth } from './growth.ts';
@@ -12,7 +12,7 @@ const OUTPUT_BYTES = 256 * 1024;
 const LONG_MATCH_BYTES = 2048;
 
 /**
- * A new file (mode 0600) that is written as one zstd frame. Equal bytes make equal files, however they come in pieces.
+ * A new file that is written as one zstd frame. Equal bytes make equal files, however they come in pieces.
  *
  * The thread pool compresses one chunk while the next is gathered: two buffers take turns, since fresh ones pile up faster
  * than they are collected.
@@ -33,14 +33,10 @@ export class ZstdFile {
   #failChunk: (error: unknown) => void = () => {};
 
   /**
-   * @param path There must be no such file; after a failure what there is of it is left to the caller.
+   * @param file is closed when it is complete or abandoned; after a failure what there is of it is left to the caller.
    * @param windowLog Base-2 logarithm of the window in bytes: memory of that size is held until the file is complete.
    */
-  static async create(path: string, windowLog: number): Promise<ZstdFile> {
-    return new ZstdFile(await open(path, 'wx', 0o600), windowLog);
-  }
-
-  private constructor(file: FileHandle, windowLog: number) {
+  constructor(file: FileHandle, windowLog: number) {
     this.#compressor = createZstdCompress({
       params: {
         [constants.ZSTD_c_compressionLevel]: 3,

@@ -49,15 +49,11 @@ export async function refuseTakenName(
     .select(['lifecycle_status as lifecycleStatus', 'current_version_id as currentVersionId'])
     .executeTakeFirst();
   if (taken === undefined) return;
-  if (taken.lifecycleStatus !== 'active') {
-    throw alreadyExists(destination, `and is ${taken.lifecycleStatus}`);
-  }
-  throw alreadyExists(
-    destination,
-    taken.currentVersionId === null
-      ? 'as an empty state, such as a lock leaves behind'
-      : 'with a history of its own',
-  );
+  const { lifecycleStatus, currentVersionId } = taken;
+  if (lifecycleStatus !== 'active') throw alreadyExists(destination, `and is ${lifecycleStatus}`);
+  const isEmpty = currentVersionId === null;
+  const what = isEmpty ? 'as an empty state, such as a lock leaves behind' : 'with a history of its own';
+  throw alreadyExists(destination, what);
 }
 
 /** The refusal of a destination that exists; `how` completes "The state … exists already". */

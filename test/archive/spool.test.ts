@@ -18,7 +18,7 @@ async function spooled(name: string, lines: readonly string[]) {
   async function* source() {
     yield* lines;
   }
-  const spool = await spoolLines(source(), join(directory, name));
+  const spool = await spoolLines(source(), (line) => line, join(directory, name));
   const pieces: Buffer[] = [];
   for await (const piece of spool.read()) pieces.push(Buffer.from(piece));
   return { ...spool, bytes: Buffer.concat(pieces) };
