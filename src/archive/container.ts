@@ -4,7 +4,7 @@ import { DECODED_CHUNK_BYTES, decodeThrough } from './decode-through.ts';
 import { ArchiveError } from './errors.ts';
 import { type ArchiveLimits, EXPANSION_RATIO_GRACE_BYTES, MAX_ZSTD_WINDOW_LOG, MEMBER } from './format.ts';
 import { GZIP_MAGIC, oneGzipMember } from './gzip.ts';
-import { TAR_BLOCK } from './tar.ts';
+import { TAR_BLOCK, TAR_MAGIC_AT } from './tar.ts';
 import { OneZstdFrame, ZSTD_MAGIC } from './zstd-frame.ts';
 
 /** An archive file that is read from its beginning. */
@@ -44,7 +44,7 @@ async function* unpacked(
     }
   }
   try {
-    const head = await bytes.exactly(TAR_BLOCK);
+    const head = Buffer.from(await bytes.exactly(TAR_BLOCK));
     bytes.unread(head);
     let total = 0;
     for await (const chunk of decoded(head, metered(), frame)) {
@@ -61,18 +61,19 @@ async function* unpacked(
 }
 
 function decoded(
-  head: Uint8Array,
+  head: Buffer,
   source: AsyncIterable<Uint8Array>,
   frame: OneZstdFrame,
 ): AsyncIterable<Uint8Array> {
-  if (startsWith(head, ZSTD_MAGIC)) {
+  const text = head.toString('latin1');
+  if (text.startsWith(ZSTD_MAGIC)) {
     const params = { [constants.ZSTD_d_windowLogMax]: MAX_ZSTD_WINDOW_LOG };
     const decoder = createZstdDecompress({ params, chunkSize: DECODED_CHUNK_BYTES });
     return decodeThrough(frame.passThrough(source), decoder);
   }
-  if (startsWith(head, GZIP_MAGIC)) return oneGzipMember(head, source);
-  if (Buffer.from(head).toString('latin1', 257, 262) === 'ustar') return source;
-  throw refusal(head);
+  if (text.startsWith(GZIP_MAGIC)) return oneGzipMember(head, source);
+  if (text.startsWith('ustar', TAR_MAGIC_AT)) return source;
+  throw refusal(text);
 }
 
 function tooLarge(what: string): ArchiveError {
@@ -80,53 +81,45 @@ function tooLarge(what: string): ArchiveError {
 }
 
 /** U+FFFD in UTF-8. */
-const REPLACEMENT = [0xef, 0xbf, 0xbd];
+const REPLACEMENT = '\xef\xbf\xbd';
+/** How files begin that are likely to be handed in, and what they are. */
+const OTHER_FILES = {
+  PK: 'zip',
+  BZh: 'bzip2',
+  '\xfd7z': 'xz',
+  '{': 'JSON: a snapshot of one state, perhaps',
+};
 
-function refusal(head: Uint8Array): ArchiveError {
-  if (isSealed(head)) {
-    return new ArchiveError('ARCHIVE_ENCRYPTED', 'the file is encrypted with age');
-  }
+/** @param head the first bytes, each as the character of its number. */
+function refusal(head: string): ArchiveError {
+  if (isSealed(head)) return new ArchiveError('ARCHIVE_ENCRYPTED', 'the file is encrypted with age');
   if (head.length > 0 && head.length < TAR_BLOCK) {
-    const starts = [ZSTD_MAGIC, GZIP_MAGIC, Buffer.from(`${MEMBER.manifest}\0`)];
-    if (starts.some((start) => startsWith(head, start.subarray(0, head.length)))) {
+    const starts = [ZSTD_MAGIC, GZIP_MAGIC, `${MEMBER.manifest}\0`];
+    if (starts.some((start) => head.startsWith(start.slice(0, head.length)))) {
       return new ArchiveError('ARCHIVE_TRUNCATED', `the archive ends after ${head.length} bytes`);
     }
   }
   // RFC 8878, 3.1.2: sixteen magic numbers announce a frame that decoders skip.
-  const isSkippable = ((head[0] ?? 0) & 0xf0) === 0x50 && startsWith(head.subarray(1), [0x2a, 0x4d, 0x18]);
-  if (isSkippable) {
+  if ((head.charCodeAt(0) & 0xf0) === 0x50 && head.startsWith('\x2a\x4d\x18', 1)) {
     return new ArchiveError('ARCHIVE_CORRUPT', 'a skippable zstd frame stands before the archive');
   }
   // The first byte of the magic is ASCII; what is no UTF-8 behind it was replaced.
-  if (startsWith(head, [0x28, ...REPLACEMENT]) || startsWith(head, [0x1f, ...REPLACEMENT])) {
+  if ([ZSTD_MAGIC, GZIP_MAGIC].some((magic) => head.startsWith(magic.charAt(0) + REPLACEMENT))) {
     return new ArchiveError('ARCHIVE_CORRUPT', 'the archive was taken for text on its way; it is binary');
   }
-  const found = head.length === 0 ? 'an empty file' : `a file that begins with ${describe(head)}`;
+  const hex = Buffer.from(head.slice(0, 4), 'latin1').toString('hex');
+  const [, kind] = Object.entries(OTHER_FILES).find(([start]) => head.startsWith(start)) ?? [];
+  const found = head === '' ? 'an empty file' : `a file that begins with ${hex}${kind ? ` (${kind})` : ''}`;
   return new ArchiveError(
     'ARCHIVE_UNSUPPORTED_FORMAT',
     `this is ${found}; an archive is a tar in one zstd frame (gzip and a bare tar are read too)`,
   );
 }
 
-/** The first bytes in hex, and what they are the mark of where that is likely to have been handed in. */
-function describe(head: Uint8Array): string {
-  const hex = Buffer.from(head.subarray(0, 4)).toString('hex');
-  if (startsWith(head, [0x50, 0x4b])) return `${hex} (zip)`;
-  if (startsWith(head, [0x42, 0x5a, 0x68])) return `${hex} (bzip2)`;
-  if (startsWith(head, [0xfd, 0x37, 0x7a])) return `${hex} (xz)`;
-  if (startsWith(head, [0x7b])) return `${hex} (JSON: a snapshot of one state, perhaps)`;
-  return hex;
-}
-
-function startsWith(bytes: Uint8Array, start: ArrayLike<number>): boolean {
-  return bytes.length >= start.length && Array.from(start).every((byte, at) => bytes[at] === byte);
-}
-
 /** How a file begins that is encrypted with age, in bytes and as text. */
 const STARTS = ['age-encryption.org/v1', '-----BEGIN AGE ENCRYPTED FILE-----'];
 
-/** Whether a file with these first bytes is one that is encrypted with age. */
-export function isSealed(head: Uint8Array): boolean {
-  const text = Buffer.from(head.subarray(0, 64)).toString('latin1');
-  return STARTS.some((start) => text.startsWith(start));
+/** Whether a file that begins so, each byte as the character of its number, is one that is encrypted with age. */
+export function isSealed(head: string): boolean {
+  return STARTS.some((start) => head.startsWith(start));
 }

@@ -4,8 +4,8 @@ import { DECODED_CHUNK_BYTES, decodeThrough } from './decode-through.ts';
 import { ArchiveError } from './errors.ts';
 import { TAR_BLOCK } from './tar.ts';
 
-/** First three bytes of a gzip member (RFC 1952): magic, and deflate as the method. */
-export const GZIP_MAGIC: Uint8Array = Uint8Array.of(0x1f, 0x8b, 8);
+/** First three bytes of a gzip member (RFC 1952), each as the character of its number: magic, and deflate as the method. */
+export const GZIP_MAGIC = '\x1f\x8b\x08';
 
 const HEADER_BYTES = 10;
 const TRAILER_BYTES = 8;

@@ -18,7 +18,8 @@ const TIME_AT = 136;
 const CHECKSUM = { at: 148, length: 8 };
 const TYPE_AT = 156;
 const LINK_NAME = { at: 157, length: 100 };
-const MAGIC_AT = 257;
+/** Where a header says `ustar`. */
+export const TAR_MAGIC_AT = 257;
 /** The prefix of the name, and what is left of the block behind it; GNU's other fields stand there too. */
 const PREFIX_AND_REST_AT = 345;
 
@@ -47,7 +48,7 @@ const EMPTY_HEADER = Buffer.alloc(TAR_BLOCK);
 EMPTY_HEADER.write(`0000600\0${'0000000\0'.repeat(2)}`, MODE_AT, 'latin1');
 EMPTY_HEADER.write('00000000000\0', TIME_AT, 'latin1');
 EMPTY_HEADER.write(REGULAR_FILE, TYPE_AT, 'latin1');
-EMPTY_HEADER.write('ustar\x0000', MAGIC_AT, 'latin1');
+EMPTY_HEADER.write('ustar\x0000', TAR_MAGIC_AT, 'latin1');
 
 /**
  * The header of a regular file: mode 0600, time 0, no owner. Always the same bytes for the same name and size.
@@ -163,7 +164,7 @@ function parseHeader(block: Uint8Array) {
       `member ${quoted(name)} ${what}; an archive holds plain files only`,
       name,
     );
-  const magic = header.toString('latin1', MAGIC_AT, MAGIC_AT + 8);
+  const magic = header.toString('latin1', TAR_MAGIC_AT, TAR_MAGIC_AT + 8);
   if (magic !== 'ustar\x0000' && magic !== 'ustar  \0') throw unsafe('does not have a ustar header');
   const type = String.fromCharCode(header.readUInt8(TYPE_AT));
   if (type !== REGULAR_FILE && type !== '\0') throw unsafe(`is ${TYPE_NAMES[type] ?? 'of an unknown type'}`);

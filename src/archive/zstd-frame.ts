@@ -1,8 +1,8 @@
 import { ArchiveError } from './errors.ts';
 import { MAX_ZSTD_WINDOW_LOG, MIN_ZSTD_WINDOW_LOG } from './format.ts';
 
-/** First four bytes of a zstd frame (RFC 8878, 3.1.1). */
-export const ZSTD_MAGIC: Uint8Array = Uint8Array.of(0x28, 0xb5, 0x2f, 0xfd);
+/** First four bytes of a zstd frame (RFC 8878, 3.1.1), each as the character of its number. */
+export const ZSTD_MAGIC = '\x28\xb5\x2f\xfd';
 
 const MAX_BLOCK_BYTES = 128 * 1024;
 const CHECKSUM_BYTES = 4;

@@ -107,7 +107,7 @@ export async function isSealedFile(path: string): Promise<boolean> {
   if (file === null) return false;
   const head = Buffer.alloc(64);
   const { bytesRead } = await file.read(head, 0, head.length, 0);
-  return isSealed(head.subarray(0, bytesRead));
+  return isSealed(head.toString('latin1', 0, bytesRead));
 }
 
 /**
