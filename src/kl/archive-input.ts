@@ -35,17 +35,19 @@ export const ARCHIVE_ADVICE: Readonly<Record<ArchiveErrorCode, string>> = {
 export interface Reading extends Pick<Context, 'signal' | 'identity'> {
   /** Whose signatures count; nobody's unless given. */
   readonly trust?: SignatureTrust;
+  /** Whether one is read that values were taken out of for a hand-over; it is unless false is given. */
+  readonly redacted?: boolean;
 }
 
 /**
- * Reads an archive's file, one that is encrypted or redacted, too. Its digest and its length are those of the file.
+ * Reads an archive's file, one that is encrypted, too. Its digest and its length are those of the file.
  *
  * @param work is shown how many bytes of the file were read.
  * @throws KlError FILE_UNUSABLE before the first member, where there is no such file, or no file with keys.
  */
 export async function* archiveMembers(
   path: string,
-  { signal, identity, trust }: Reading,
+  { signal, identity, trust, redacted = true }: Reading,
   work?: Work,
 ): ArchiveMembers {
   const size = await sizeOf(path);
@@ -56,7 +58,7 @@ export async function* archiveMembers(
       yield chunk;
     }
   }
-  const options = { trust, redacted: true };
+  const options = { trust, redacted };
   if (!(await isSealedFile(path))) return yield* readArchive(shown(), options);
   const inside = yield* readArchive(openSealed(shown(), identity), options);
   return { ...inside, sha256: file.sha256(), sizeBytes: BigInt(file.length) };
@@ -134,20 +136,16 @@ const MAX_KEY_FILE_BYTES = 64 * 1024;
 
 async function readKeys(path: string): Promise<Identities> {
   const found = await stat(path).catch(unreadable(path));
-  if (!found.isFile() || found.size > MAX_KEY_FILE_BYTES) throw noKeys(path);
-  if ((found.mode & 0o077) !== 0) {
+  const canBeKeys = found.isFile() && found.size <= MAX_KEY_FILE_BYTES;
+  if (canBeKeys && (found.mode & 0o077) !== 0) {
     throw failure('NO_CREDENTIAL', `${path} is open to others than its owner.`, {
       advice: 'Make it private with chmod 600, and replace the key if somebody may have read it.',
     });
   }
   const { readIdentities } = await import('../archive/unseal.ts');
-  const keys = readIdentities(await readFile(path, 'utf8'));
-  if (keys === null) throw noKeys(path);
-  return keys;
-}
-
-function noKeys(path: string) {
-  return failure('FILE_UNUSABLE', `${path} holds no keys of age, one a line, as age-keygen writes them.`);
+  const keys = canBeKeys ? readIdentities(await readFile(path, 'utf8')) : null;
+  if (keys !== null) return keys;
+  throw failure('FILE_UNUSABLE', `${path} holds no keys of age, one a line, as age-keygen writes them.`);
 }
 
 /** The bytes of a file. @throws KlError FILE_UNUSABLE where it cannot be read. */

@@ -64,15 +64,13 @@ export async function stateFiles(
   const others: string[] = [];
   for (const path of paths) {
     const found = await stat(path).catch(unreadable(path));
-    if (found.isFile()) {
-      files.push(path);
-      continue;
-    }
-    if (!found.isDirectory()) throw failure('FILE_UNUSABLE', `${path} is no file.`);
-    for (const entry of await readdir(path, { withFileTypes: true })) {
-      const isState = entry.isFile() && STATE_FILE.test(entry.name);
-      (isState ? files : others).push(join(path, entry.name));
-    }
+    if (found.isDirectory()) {
+      for (const entry of await readdir(path, { withFileTypes: true })) {
+        const isState = entry.isFile() && STATE_FILE.test(entry.name);
+        (isState ? files : others).push(join(path, entry.name));
+      }
+    } else if (found.isFile()) files.push(path);
+    else throw failure('FILE_UNUSABLE', `${path} is no file.`);
   }
   if (files.length === 0) throw failure('FILE_UNUSABLE', `There is no .tfstate file in ${paths.join(', ')}.`);
   return { files: files.sort(), others };

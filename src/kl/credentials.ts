@@ -12,8 +12,6 @@ interface Kept {
   readonly tokens: Readonly<Record<string, string>>;
 }
 
-const NOTHING: Kept = { endpoint: null, tokens: {} };
-
 /** Where `kl login` keeps tokens. Kilolock's own `kl` keeps its settings elsewhere. */
 export function credentialsPath(): string {
   const { XDG_CONFIG_HOME } = process.env;
@@ -90,7 +88,7 @@ async function readKept(): Promise<Kept> {
     const { endpoint, tokens } = JSON.parse(await readFile(path, 'utf8')) as Kept;
     return { endpoint, tokens: { ...tokens } };
   } catch (error) {
-    if (isErrno(error, 'ENOENT')) return NOTHING;
+    if (isErrno(error, 'ENOENT')) return { endpoint: null, tokens: {} };
     if (error instanceof KlError || isSystemError(error)) throw error;
     throw failure('NO_CREDENTIAL', `${path} is no longer what kl login wrote.`, {
       advice: 'Remove it, and run kl login.',

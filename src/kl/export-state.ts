@@ -79,6 +79,9 @@ function originOf({ endpoint, environment }: Service, { name }: Exported) {
   return { endpoint, environment, name };
 }
 
+/** What is kept beside a part of a file. */
+type Begun = ReturnType<typeof originOf> & { readonly operationId: string };
+
 async function begin(service: Service, exported: Exported, work: Work): Promise<OperationAnswer> {
   const { name, path, sealing } = exported;
   // Before the service has worked for nothing.
@@ -90,7 +93,7 @@ async function begin(service: Service, exported: Exported, work: Work): Promise<
   const input = { name, ...sealing, waitSeconds: 1, idempotencyKey: randomUUID() };
   const asked = await service.change(DOCUMENTS.exportState, input);
   const operation = asked.operation ?? unexplained('began no export');
-  const begun = { ...originOf(service, exported), operationId: operation.id };
+  const begun: Begun = { ...originOf(service, exported), operationId: operation.id };
   await writePrivateFile(begunPath(path), `${JSON.stringify(begun)}\n`, { replace: true });
   try {
     return await waitForEnd(service, operation, work);
@@ -105,10 +108,11 @@ async function begin(service: Service, exported: Exported, work: Work): Promise<
 async function resumed(service: Service, exported: Exported, work: Work): Promise<OperationAnswer | null> {
   const { path, historyDigest } = exported;
   const begun = await readFile(begunPath(path), 'utf8')
-    .then(JSON.parse)
+    .then((text) => JSON.parse(text) as Begun)
     .catch(() => null);
-  const { operationId, ...origin } = begun ?? {};
-  if (historyDigest === null || !isDeepStrictEqual(origin, originOf(service, exported))) return null;
+  if (begun === null || historyDigest === null) return null;
+  const { operationId, ...origin } = begun;
+  if (!isDeepStrictEqual(origin, originOf(service, exported))) return null;
   const found = await service.ask(DOCUMENTS.operation, { id: operationId });
   if (found === null || found.status === 'FAILED' || found.status === 'CANCELLED') return null;
   const operation = await waitForEnd(service, found, work);
@@ -205,10 +209,12 @@ async function verify(
   isClosed: boolean,
   reading: Reading,
 ): Promise<VerifiedArchive | null> {
-  const refuse = async (code: string, message: string, cause?: unknown) => {
-    await rm(partial, { force: true });
-    return new KlError(code, message, { advice: 'Run it again; it begins anew.', cause });
-  };
+  const refusal = (code: string, message: string, cause?: unknown) =>
+    new KlError(code, message, { advice: 'Run it again; it begins anew.', cause });
+  let fault = refusal(
+    'ARCHIVE_DIGEST_MISMATCH',
+    'What was downloaded is not the archive that the service made.',
+  );
   try {
     await flush(partial);
     if (isClosed) {
@@ -220,11 +226,10 @@ async function verify(
       if (archive.sha256 === file.sha256 && archive.historyDigest === file.historyDigest) return archive;
     }
   } catch (error) {
-    if (!(error instanceof ArchiveError)) throw error;
     // A key that does not fit says nothing of the file.
-    if (error.code === 'ARCHIVE_ENCRYPTED') throw named(partial, error);
-    throw await refuse(error.code, `What was downloaded is no sound archive: ${error.message}.`, error);
+    if (!(error instanceof ArchiveError) || error.code === 'ARCHIVE_ENCRYPTED') throw named(partial, error);
+    fault = refusal(error.code, `What was downloaded is no sound archive: ${error.message}.`, error);
   }
-  const message = 'What was downloaded is not the archive that the service made.';
-  throw await refuse('ARCHIVE_DIGEST_MISMATCH', message);
+  await rm(partial, { force: true });
+  throw fault;
 }

@@ -2,8 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { readArchiveFile } from '../archive/archive-file.ts';
-import { ArchiveError } from '../archive/errors.ts';
-import { REDACTED_FEATURE, SEALED_FILE_EXTENSION } from '../archive/format.ts';
+import { SEALED_FILE_EXTENSION } from '../archive/format.ts';
 import type { VerifiedArchive } from '../archive/reader.ts';
 import { isSealedFile, named, openSealed, type Reading } from './archive-input.ts';
 import { DOCUMENTS, type ImportAnswer, type ReportAnswer } from './documents.ts';
@@ -61,13 +60,8 @@ export async function prepareImport(path: string, context: Reading, work: Work):
       throw named(path, error);
     });
   }
-  const archive = await soundArchive(plain, context, work, { name: path, undone: 'Nothing was sent.' });
-  if (archive.manifest.requiredFeatures.includes(REDACTED_FEATURE)) {
-    throw named(
-      path,
-      new ArchiveError('ARCHIVE_REDACTED', 'values were taken out of this archive for a hand-over'),
-    );
-  }
+  const reading = { ...context, redacted: false };
+  const archive = await soundArchive(plain, reading, work, { name: path, undone: 'Nothing was sent.' });
   const kept = resources.move();
   return { path: plain, archive, [Symbol.asyncDispose]: () => kept.disposeAsync() };
 }

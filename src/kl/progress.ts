@@ -11,7 +11,6 @@ export interface Done {
   readonly versions?: { readonly done: number; readonly total: number | null } | undefined;
 }
 
-const DEFAULT_SECONDS = 30;
 const BAR_WIDTH = 24;
 const MILLISECONDS = 1000;
 
@@ -28,7 +27,7 @@ export class Progress implements Disposable {
   private constructor(terminal: Terminal, bars: MultiBar | null) {
     this.#bars = bars;
     process.on('SIGUSR1', this.#onSignal);
-    const seconds = progressSeconds(process.env.KL_PROGRESS_SECONDS);
+    const seconds = progressSeconds();
     this.#ticker =
       bars !== null || terminal.manners.quiet || seconds === 0
         ? null
@@ -75,12 +74,10 @@ export class Progress implements Disposable {
   }
 }
 
-function progressSeconds(given: string | undefined): number {
-  if (given === undefined || given === '') return DEFAULT_SECONDS;
-  if (!/^\d{1,6}$/.test(given)) {
-    throw failure('USAGE', 'KL_PROGRESS_SECONDS is not a whole number of seconds.');
-  }
-  return Number(given);
+function progressSeconds(): number {
+  const given = process.env.KL_PROGRESS_SECONDS || '30';
+  if (/^\d{1,6}$/.test(given)) return Number(given);
+  throw failure('USAGE', 'KL_PROGRESS_SECONDS is not a whole number of seconds.');
 }
 
 /** Does one piece of work, which is shown while it lasts. */

@@ -6,9 +6,14 @@ import { failure, KlError, refused } from './endings.ts';
 
 /** An answer of the service, or of whatever stands at its address. */
 interface Answer {
-  readonly data?: object | null;
+  readonly data?: Readonly<Record<string, unknown>> | null;
   readonly errors?: readonly { readonly message: string; readonly extensions?: { readonly code?: string } }[];
   readonly error?: { readonly code: string; readonly message: string };
+}
+
+/** What every mutation answers beside what it is asked for. */
+interface Payload {
+  readonly userErrors: readonly { readonly code: string; readonly message: string }[];
 }
 
 const ANSWER_MS = 60_000;
@@ -100,19 +105,19 @@ export class Service {
     file?: File,
   ): Promise<Answered> {
     const variables = { input: { ...input, scope: this.#scope, ...(file && { file: null }) } };
-    const answered = await this.#run({ query: document, variables }, { file });
-    const [refusal] = answered?.userErrors ?? [];
+    const answered = await this.#run<Answered & Payload>({ query: document, variables }, { file });
+    const [refusal] = answered.userErrors;
     if (refusal !== undefined) throw refused(refusal);
     return answered;
   }
 
-  #run(
+  #run<Answered>(
     body: object,
     { file, partly = false }: { readonly file?: File | undefined; readonly partly?: boolean },
-  ) {
+  ): Promise<Answered> {
     return this.patiently(async () => {
       const { status, answer } = await this.#post(body, file);
-      const data = Object.values(answer.data ?? {})[0];
+      const [data] = Object.values(answer.data ?? {});
       const [problem] = answer.errors ?? [];
       if (problem !== undefined && !(partly && data)) {
         throw new KlError(problem.extensions?.code ?? 'UNKNOWN_ANSWER', problem.message);
@@ -120,7 +125,7 @@ export class Service {
       if (answer.error !== undefined) throw new KlError(answer.error.code, answer.error.message);
       if (data === undefined) throw this.#unknownAnswer(status);
       this.#hasAnswered = true;
-      return data;
+      return data as Answered;
     });
   }
 

@@ -41,9 +41,8 @@ export async function forEachOf<Item, Result>(
       }
     }
   };
-  const workers = Array.from({ length: atATime }, worker);
   // One that ends with a bug takes the others along once they are through with what they are at.
-  const outcomes = await Promise.allSettled(workers);
+  const outcomes = await Promise.allSettled(Array.from({ length: atATime }, worker));
   const failed = outcomes.find((outcome) => outcome.status === 'rejected');
   if (failed !== undefined) throw failed.reason;
   return ended.sort((one, other) => (one.name < other.name ? -1 : 1));
@@ -67,7 +66,7 @@ export function tellAll<Result extends { readonly outcome: string }>(
   const shown = Object.entries(columns).map(([column, cellOf]) => {
     const cell = ({ result, error }: Ended<Result>) =>
       error === null ? cellOf(result) : column === 'OUTCOME' ? `FAILED: ${error.code}` : null;
-    return [column, cell];
+    return [column, cell] as const;
   });
   terminal.result(
     ended.map(({ name, result, error }) => ({

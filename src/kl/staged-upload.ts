@@ -104,8 +104,8 @@ export class StagedUpload implements AsyncDisposable {
 
   /** An import has it. */
   async use(): Promise<void> {
-    this.#isOpen = false;
-    await forget(this.#keptAt);
+    this.leave();
+    await this.#forget();
   }
 
   /** Nobody knows whether an import has it: it is left as it is. */
@@ -119,7 +119,11 @@ export class StagedUpload implements AsyncDisposable {
     await this.#service.reach(this.#url, request, AbortSignal.timeout(DELETE_MS)).catch(() => {
       // It is forgotten after a day in any case.
     });
-    await forget(this.#keptAt);
+    await this.#forget();
+  }
+
+  async #forget(): Promise<void> {
+    await rm(this.#keptAt, { force: true }).catch(() => {});
   }
 }
 
@@ -206,8 +210,4 @@ async function keep(path: string, { id, url }: Announced): Promise<void> {
   } catch {
     // A convenience.
   }
-}
-
-async function forget(path: string): Promise<void> {
-  await rm(path, { force: true }).catch(() => {});
 }

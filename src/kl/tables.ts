@@ -24,7 +24,7 @@ export function pairs(entries: Readonly<Record<string, Cell>>): string {
 }
 
 function laidOut(rows: readonly (readonly Cell[])[]): string {
-  const noBorders = Object.keys(new Table().options.chars).map((place) => [place, '']);
+  const noBorders = Object.keys(new Table().options.chars).map((place) => [place, ''] as const);
   const layout = new Table({
     chars: { ...Object.fromEntries(noBorders), middle: '  ' },
     style: { 'padding-left': 0, 'padding-right': 0, head: [], border: [] },

@@ -3,6 +3,9 @@ import { styleText } from 'node:util';
 import { failure, type KlError } from './endings.ts';
 import { jsonText, visible } from './texts.ts';
 
+/** Where talk goes: in colours where there are some. */
+const TALK = { stream: process.stderr };
+
 /** How a command was asked to speak. */
 export interface Manners {
   readonly format: 'table' | 'json';
@@ -34,7 +37,7 @@ export class Terminal {
 
   /** A line beside the result that has to be known. */
   warn(line: string): void {
-    process.stderr.write(`${this.#styled('yellow', 'Warning')}  ${line}\n`);
+    process.stderr.write(`${styleText('yellow', 'Warning', TALK)}  ${line}\n`);
   }
 
   /** The result: a value for `--format json`, a text for people otherwise. */
@@ -49,7 +52,7 @@ export class Terminal {
       process.stderr.write(`${jsonText({ error: { code, message, advice, exitCode: exit } })}\n`);
       return;
     }
-    process.stderr.write(`${this.#styled('red', program)}: ${visible(message)} (${code})\n`);
+    process.stderr.write(`${styleText('red', program, TALK)}: ${visible(message)} (${code})\n`);
     if (advice !== null) process.stderr.write(`${advice}\n`);
   }
 
@@ -91,9 +94,5 @@ export class Terminal {
       lines.close();
       if (hidden) process.stderr.write('\n');
     }
-  }
-
-  #styled(style: 'red' | 'yellow', text: string): string {
-    return process.stderr.isTTY ? styleText(style, text, { stream: process.stderr }) : text;
   }
 }

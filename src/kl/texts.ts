@@ -3,10 +3,7 @@ const UNSEEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu;
 
 /** A text that somebody else wrote, for a terminal: on one line, and with nothing in it that a terminal obeys. */
 export function visible(text: string): string {
-  return text.replace(UNSEEN, (character) => {
-    const code = character.codePointAt(0) ?? 0;
-    return `\\u{${code.toString(16)}}`;
-  });
+  return text.replace(UNSEEN, (character) => `\\u{${character.codePointAt(0)?.toString(16)}}`);
 }
 
 /** JSON for a pipe or a terminal: 64-bit integers as decimal strings, and nothing in it that a terminal obeys. */

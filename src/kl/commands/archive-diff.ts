@@ -14,17 +14,32 @@ import { type Difference, diffStates } from '../state-diff.ts';
 import { counted, jsonText, visible } from '../texts.ts';
 
 /** `kl archive diff`: what differs between two archives, two versions, or an archive and what a service holds. */
-export async function run(
-  context: Context,
-  _options: CommonOptions,
-  before: string,
-  after: string,
-): Promise<Exit> {
+export async function run(context: Context, _options: CommonOptions, was: string, is: string): Promise<Exit> {
   await using aside = await temporaryDirectory();
-  const one = await locate(context, before, join(aside.path, 'before.klstate'));
-  const other = await locate(context, after, join(aside.path, 'after.klstate'));
+  const one = await locate(context, was, join(aside.path, 'before.klstate'));
+  const other = await locate(context, is, join(aside.path, 'after.klstate'));
   const ofVersions = one.reference !== null || other.reference !== null;
-  return report(context, await read(context, one), await read(context, other), ofVersions);
+  const [before, after] = [await read(context, one), await read(context, other)];
+  const history = ofVersions ? null : compareHistories(before.archive, after.archive);
+  const differences = before.found.bytes.equals(after.found.bytes)
+    ? []
+    : diffStates(before.document, after.document);
+  const same = history === null ? differences.length === 0 : history.relation === 'SAME';
+  context.terminal.result(
+    {
+      same,
+      before: sideValue(before),
+      after: sideValue(after),
+      ...(history && { history }),
+      differences,
+    },
+    () =>
+      [
+        history === null ? versionText(before, after) : historyText(history, before, after),
+        differencesText(differences),
+      ].join('\n\n'),
+  );
+  return same ? EXIT.done : EXIT.failed;
 }
 
 /** Its 1 says that there is a difference. */
@@ -50,11 +65,9 @@ async function locate(context: Context, text: string, aside: string) {
 
 /** Takes an archive of a state as it is now, to be looked into and thrown away. */
 async function takeLiveArchive(context: Context, name: string, path: string): Promise<void> {
-  const [{ connect }, { exportState }, { historyOf }] = await Promise.all([
-    import('../service.ts'),
-    import('../export-state.ts'),
-    import('../states.ts'),
-  ]);
+  const { connect } = await import('../service.ts');
+  const { exportState } = await import('../export-state.ts');
+  const { historyOf } = await import('../states.ts');
   const service = await connect(context);
   const { historyDigest } = await historyOf(service, name);
   const exported = { name, path, historyDigest, replace: true, identity: context.identity };
@@ -77,29 +90,6 @@ async function read(context: Context, { label, path, reference }: Awaited<Return
 }
 
 type Side = Awaited<ReturnType<typeof read>>;
-
-function report({ terminal }: Context, before: Side, after: Side, ofVersions: boolean): Exit {
-  const history = ofVersions ? null : compareHistories(before.archive, after.archive);
-  const differences = before.found.bytes.equals(after.found.bytes)
-    ? []
-    : diffStates(before.document, after.document);
-  const same = history === null ? differences.length === 0 : history.relation === 'SAME';
-  terminal.result(
-    {
-      same,
-      before: sideValue(before),
-      after: sideValue(after),
-      ...(history && { history }),
-      differences,
-    },
-    () =>
-      [
-        history === null ? versionText(before, after) : historyText(history, before, after),
-        differencesText(differences),
-      ].join('\n\n'),
-  );
-  return same ? EXIT.done : EXIT.failed;
-}
 
 function sideValue({ label, archive, found }: Side) {
   return {

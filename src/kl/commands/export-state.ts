@@ -4,7 +4,7 @@ import { pipeline } from 'node:stream/promises';
 import { archivePathOf } from '../archive-index.ts';
 import type { CommonOptions, Context } from '../context.ts';
 import { EXIT, type Exit, failure } from '../endings.ts';
-import { exportState } from '../export-state.ts';
+import { type Exported, exportState } from '../export-state.ts';
 import { refuseExisting, temporaryDirectory } from '../files.ts';
 import { shown } from '../progress.ts';
 import { connect } from '../service.ts';
@@ -47,25 +47,20 @@ export async function run(context: Context, options: Options, name: string): Pro
     return EXIT.done;
   }
   const { recipient: recipients = [], discloseDigest: discloseHistoryDigest = false } = options;
-  const take = (path: string, how: { readonly replace: boolean; readonly isNamedByKind: boolean }) =>
-    shown(terminal, name, (work) =>
-      exportState(
-        service,
-        { name, path, historyDigest, identity, ...how, sealing: { recipients, discloseHistoryDigest } },
-        work,
-      ),
-    );
+  const what = { name, historyDigest, identity, sealing: { recipients, discloseHistoryDigest } };
+  const take = (where: Pick<Exported, 'path' | 'replace' | 'isNamedByKind'>) =>
+    shown(terminal, name, (work) => exportState(service, { ...what, ...where }, work));
   if (out === '-') {
     // Verified before the first byte is given out: nobody behind a pipe could take it back.
     await using aside = await temporaryDirectory();
     const path = join(aside.path, 'out.klstate');
-    const taken = await take(path, { replace: true, isNamedByKind: false });
+    const taken = await take({ path, replace: true });
     await pipeline(createReadStream(path), process.stdout, { end: false });
     terminal.say(`History digest ${taken.historyDigest}`);
     return EXIT.done;
   }
   // A name that somebody gave is the file's name.
-  const taken = await take(out, { replace: force, isNamedByKind: options.out === undefined });
+  const taken = await take({ path: out, replace: force, isNamedByKind: options.out === undefined });
   const { path, archive } = taken;
   const { state } = archive?.manifest ?? {};
   terminal.result(

@@ -29,9 +29,8 @@ interface Taken extends IndexEntry {
 }
 
 /** `kl export states`: every matching state to a directory; what has not changed since the last time is left as it is. */
-export async function run(context: Context, options: Options, pattern: string): Promise<Exit> {
+export async function run(context: Context, { out: directory }: Options, pattern: string): Promise<Exit> {
   const { terminal, signal, identity } = context;
-  const { out: directory } = options;
   const service = await connect(context);
   await mkdir(directory, { recursive: true, mode: 0o700 }).catch((error: unknown) => {
     throw unwritable(directory, error);
@@ -39,12 +38,6 @@ export async function run(context: Context, options: Options, pattern: string): 
   const index = await readIndex(directory);
   using progress = await Progress.on(terminal);
   let writing = Promise.resolve();
-  const keep = async (entry: IndexEntry) => {
-    index.set(entry.name, entry);
-    // One after the other: each holds all that is known by then.
-    writing = writing.then(() => writeIndex(directory, index));
-    await writing;
-  };
   const take = async (state: StateAnswer): Promise<Taken> => {
     using work = progress.begin(state.name);
     const known = index.get(state.name);
@@ -71,7 +64,10 @@ export async function run(context: Context, options: Options, pattern: string): 
       file: taken.path === path ? plainFile : `${plainFile}${SEALED_FILE_EXTENSION}`,
       exportedAt: utcTimeOf(new Date()),
     };
-    await keep(entry);
+    index.set(entry.name, entry);
+    // One after the other: each holds all that is known by then.
+    writing = writing.then(() => writeIndex(directory, index));
+    await writing;
     return { outcome: 'EXPORTED', ...entry };
   };
   async function* exportable() {

@@ -97,10 +97,7 @@ async function ask(
   name: string,
   report: ReportAnswer,
 ): Promise<void> {
-  if (!options.overwrite) {
-    await terminal.confirm('Import it?', signal);
-    return;
-  }
+  if (!options.overwrite) return terminal.confirm('Import it?', signal);
   const replaced = counted(report.replacedVersionCount, 'version');
   const typed = await terminal.ask(
     `This replaces the history of ${visible(name)}, ${replaced}. Type its name to go on: `,

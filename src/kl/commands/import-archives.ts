@@ -76,17 +76,14 @@ export async function run(context: Context, options: Options, directory: string)
 
 /** The archives of a directory, below it: those of its index, or every one where it has none. */
 async function archivesIn(directory: string): Promise<string[]> {
-  const indexed = [...(await readIndex(directory)).values()].map(({ file }) => file);
-  const files = indexed.length > 0 ? indexed : await allArchives(directory);
+  const files = [...(await readIndex(directory)).values()].map(({ file }) => file);
+  if (files.length === 0) {
+    const all = await readdir(directory, { recursive: true, withFileTypes: true }).catch(
+      unreadable(directory),
+    );
+    const archives = all.filter((entry) => entry.isFile() && ARCHIVE_FILE.test(entry.name));
+    files.push(...archives.map((entry) => relative(directory, join(entry.parentPath, entry.name))));
+  }
   if (files.length === 0) throw failure('FILE_UNUSABLE', `There is no archive in ${directory}.`);
   return files.sort();
-}
-
-async function allArchives(directory: string): Promise<string[]> {
-  const entries = await readdir(directory, { recursive: true, withFileTypes: true }).catch(
-    unreadable(directory),
-  );
-  return entries
-    .filter((entry) => entry.isFile() && ARCHIVE_FILE.test(entry.name))
-    .map((entry) => relative(directory, join(entry.parentPath, entry.name)));
 }

@@ -31,24 +31,17 @@ export async function run(context: Context, options: Options, what: string | und
   }
 }
 
-/** What is to be shown. */
-interface Shown {
-  readonly value: unknown;
-  readonly text: string;
-  /** Where it is one: no other ends by itself. */
-  readonly operation?: OperationAnswer;
-}
-
-async function look(service: Service, what: string | undefined): Promise<Shown> {
-  if (what === undefined) return allStates(service);
+/** What is to be shown; the operation, where it is one: nothing else ends by itself. */
+async function look(service: Service, what: string | undefined) {
+  if (what === undefined) return { ...(await allStates(service)), operation: null };
   const operation = isUuid(what) ? await service.ask(DOCUMENTS.operation, { id: what }) : null;
   if (operation !== null) return { value: operation, text: operationText(operation), operation };
   const state = await service.ask(DOCUMENTS.state, { name: what });
   if (state === null) throw notFound(what);
-  return { value: stateValue(state), text: stateText(state) };
+  return { value: stateValue(state), text: stateText(state), operation };
 }
 
-async function allStates(service: Service): Promise<Shown> {
+async function allStates(service: Service) {
   const states: StateAnswer[] = [];
   for await (const state of matchingStates(service, '*')) states.push(state);
   const text =

@@ -1,15 +1,15 @@
 import type { CommonOptions, Context } from '../context.ts';
-import { findCredential } from '../credentials.ts';
 import { type CallerAnswer, DOCUMENTS } from '../documents.ts';
 import { EXIT, type Exit } from '../endings.ts';
-import { Service, unexplained } from '../service.ts';
+import { connect, type Service, unexplained } from '../service.ts';
 import { pairs } from '../tables.ts';
 
 /** `kl whoami`: who the service takes the token for, and what it permits. */
-export async function run({ terminal, signal }: Context, _options: CommonOptions): Promise<Exit> {
-  const { endpoint, token } = await findCredential();
-  const caller = await callerOf(new Service(endpoint, token, signal));
-  terminal.result({ endpoint, ...caller }, () =>
+export async function run(context: Context, _options: CommonOptions): Promise<Exit> {
+  const service = await connect(context);
+  const { endpoint } = service;
+  const caller = await callerOf(service);
+  context.terminal.result({ endpoint, ...caller }, () =>
     pairs({
       Endpoint: endpoint,
       Subject: caller.subject,
