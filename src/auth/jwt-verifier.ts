@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { decodeJwt, errors, type JWTHeaderParameters, jwtVerify } from 'jose';
+import { decodeJwt, errors, jwtVerify } from 'jose';
 import { LRUCache } from 'lru-cache';
 import { DEVELOPMENT_AUDIENCE, DEVELOPMENT_ISSUER, type DevelopmentKey } from './development-key.ts';
 import type { Principal } from './principal.ts';
@@ -52,18 +52,6 @@ interface AcceptedIssuer {
   readonly algorithms: readonly string[];
 }
 
-/** A token that was found good, and what that depends on beside its bytes. */
-interface KnownToken {
-  readonly issuer: AcceptedIssuer;
-  readonly header: JWTHeaderParameters;
-  /** The key that its signature was checked with. */
-  readonly key: unknown;
-  /** Claim `nbf`, and `exp`. */
-  readonly notBefore: number;
-  readonly expiresAt: number;
-  readonly principal: Principal;
-}
-
 /**
  * Makes a verifier of signed JWTs. An issuer's tokens are checked against that
  * issuer's keys alone, with public-key algorithms only: never `none`, never an HMAC keyed with a public key
@@ -91,28 +79,6 @@ export function createJwtVerifier(options: JwtVerifierOptions): JwtVerifier {
   }
   /** By hash. */
   const known = new LRUCache<string, KnownToken>({ max: MAX_KNOWN_TOKENS });
-  const verify = async (token: string, at: Date): Promise<KnownToken> => {
-    if (!COMPACT_FORM.test(token)) throw new InvalidCredentialError('not a JWT');
-    const name = decodeJwt(token).iss ?? '';
-    const issuer = issuers.get(name);
-    if (issuer === undefined) throw new InvalidCredentialError('unknown issuer');
-    const { payload, protectedHeader, key } = await jwtVerify(token, issuer.key, {
-      issuer: name,
-      audience: issuer.audience,
-      algorithms: [...issuer.algorithms],
-      clockTolerance: CLOCK_SKEW_SECONDS,
-      requiredClaims: ['exp', 'sub'],
-      currentDate: at,
-    });
-    return {
-      issuer,
-      header: protectedHeader,
-      key,
-      notBefore: payload.nbf ?? 0,
-      expiresAt: payload.exp ?? 0,
-      principal: principalFromClaims(payload),
-    };
-  };
   return {
     async verify(token) {
       const at = now();
@@ -123,7 +89,7 @@ export function createJwtVerifier(options: JwtVerifierOptions): JwtVerifier {
           earlier !== undefined &&
           isInTime(earlier, at) &&
           (await earlier.issuer.key(earlier.header)) === earlier.key;
-        const found = isStillGood ? earlier : await verify(token, at);
+        const found = isStillGood ? earlier : await lookInto(token, issuers, at);
         known.set(hash, found);
         return found.principal;
       } catch (error) {
@@ -132,6 +98,33 @@ export function createJwtVerifier(options: JwtVerifierOptions): JwtVerifier {
     },
   };
 }
+
+/** @returns what a good token comes to, and what that depends on beside its bytes: the key its signature was checked with among it. */
+async function lookInto(token: string, issuers: ReadonlyMap<string, AcceptedIssuer>, currentDate: Date) {
+  if (!COMPACT_FORM.test(token)) throw new InvalidCredentialError('not a JWT');
+  const name = decodeJwt(token).iss ?? '';
+  const issuer = issuers.get(name);
+  if (issuer === undefined) throw new InvalidCredentialError('unknown issuer');
+  const { payload, protectedHeader, key } = await jwtVerify(token, issuer.key, {
+    issuer: name,
+    audience: issuer.audience,
+    algorithms: [...issuer.algorithms],
+    clockTolerance: CLOCK_SKEW_SECONDS,
+    requiredClaims: ['exp', 'sub'],
+    currentDate,
+  });
+  const { nbf: notBefore = 0, exp: expiresAt = 0 } = payload;
+  return {
+    issuer,
+    header: protectedHeader,
+    key,
+    notBefore,
+    expiresAt,
+    principal: principalFromClaims(payload),
+  };
+}
+
+type KnownToken = Awaited<ReturnType<typeof lookInto>>;
 
 /** As jose decides it. */
 function isInTime({ notBefore, expiresAt }: KnownToken, at: Date): boolean {
