@@ -68,8 +68,7 @@ export async function startService(
   const server = await createHttpServer<GraphqlContext>({
     schema,
     authenticate: (authorization) => verifyCredential(credentials, authorization),
-    isGateway: createSecretProof(config.auth.gatewaySecrets),
-    gatewayProofRequired,
+    isGateway: gatewayProofRequired ? createSecretProof(config.auth.gatewaySecrets) : null,
     metrics: observability.metricsRoute,
     createContext: (request) => createContext({ services, maxInlineUploadBytes }, request),
     openDownload: (...link) => openArchive(services, ...link),

@@ -25,10 +25,11 @@ export interface HttpServerOptions<Context extends object>
     DownloadRouteOptions,
     UploadRouteOptions,
     Pick<HealthRoutesOptions, 'isReady'> {
-  /** Whether the value of the gateway's header is its secret. */
-  isGateway(secret: string | undefined): boolean;
-  /** Whether the gateway has a secret to show: traces of others than the gateway are not gone on with then. */
-  readonly gatewayProofRequired: boolean;
+  /**
+   * Whether the value of the gateway's header is its secret; null: it has none to show. Where it has one, traces of others are
+   * not gone on with.
+   */
+  readonly isGateway: ((secret: string | undefined) => boolean) | null;
   /** The metrics of the process; null: they are not served here. */
   readonly metrics: MetricsRouteOptions | null;
   /** The address clients reach the service at, without a trailing slash; null: the one listened on. */
@@ -154,11 +155,11 @@ const TRACED_ROUTES: ReadonlySet<string | undefined> = new Set([GRAPHQL_PATH, DO
 function openScope(
   request: FastifyRequest,
   reply: FastifyReply,
-  { logger, isGateway, gatewayProofRequired }: HttpServerOptions<object>,
+  { logger, isGateway }: HttpServerOptions<object>,
   signal: AbortSignal,
 ): RequestScope {
   const { traceparent, 'x-gateway-secret': secret } = request.headers;
-  const fromGateway = isGateway(typeof secret === 'string' ? secret : undefined);
+  const fromGateway = isGateway?.(typeof secret === 'string' ? secret : undefined) ?? false;
   const route = request.routeOptions.url;
   return {
     requestId: request.id,
@@ -173,7 +174,7 @@ function openScope(
       route,
       requestId: request.id,
       traceparent: typeof traceparent === 'string' ? traceparent : undefined,
-      isTrusted: fromGateway || !gatewayProofRequired,
+      isTrusted: fromGateway || isGateway === null,
       isTraced: TRACED_ROUTES.has(route),
     }),
     operationName: undefined,

@@ -51,7 +51,7 @@ test.each([
   ['anybody’s, where nobody has to', false, {}, true],
 ])('a trace is gone on with or linked to: %s', async (_whose, gatewayProofRequired, proof, goesOn) => {
   const spans = await spansOf(async () => {
-    const { url, stop } = await startTestServer({ gatewayProofRequired });
+    const { url, stop } = await startTestServer(gatewayProofRequired ? {} : { isGateway: null });
     await ask(url, { ...TOLD, ...proof });
     await stop();
   });

@@ -73,7 +73,6 @@ export async function startTestServer(
       throw new InvalidCredentialError('bad signature');
     },
     isGateway: (secret) => secret === GATEWAY_SECRET,
-    gatewayProofRequired: true,
     metrics: null,
     introspection: true,
     createContext(request) {
