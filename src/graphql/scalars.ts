@@ -5,14 +5,10 @@ import { isUtcTime } from '../base/time.ts';
 import { HistoryInconsistentError } from '../history/inconsistent.ts';
 import { badUserInput } from './connection.ts';
 
-function textOf(name: string, value: unknown): string {
-  if (typeof value !== 'string') throw badUserInput(`${name} is given as a string.`);
-  return value;
-}
-
-function literalOf(name: string, node: ValueNode): string {
-  if (node.kind !== Kind.STRING) throw badUserInput(`${name} is given as a string.`, node);
-  return node.value;
+/** @param node where the value stands in the document, when it stands there. */
+function textOf(name: string, value: unknown, node: ValueNode | null = null): string {
+  if (typeof value === 'string') return value;
+  throw badUserInput(`${name} is given as a string.`, node);
 }
 
 /** A scalar that JSON has as a string. @param parse is given where it stands in the document, when it stands there. */
@@ -25,7 +21,7 @@ function scalarOf<Value>(
     name,
     serialize,
     parseValue: (value) => parse(textOf(name, value), null),
-    parseLiteral: (node) => parse(literalOf(name, node), node),
+    parseLiteral: (node) => parse(textOf(name, node.kind === Kind.STRING && node.value, node), node),
   });
 }
 
