@@ -9,7 +9,7 @@ import { isUuid } from '../base/uuid.ts';
 import type { DatabaseSession } from './connection.ts';
 
 /** One row of {@link copyTextRows}: a key, and a text whose length in bytes is known before its bytes. */
-export interface StreamedRow {
+interface StreamedRow {
   readonly key: string;
   /** Length of `content` in bytes. */
   readonly byteLength: number;
@@ -21,7 +21,7 @@ export interface StreamedRow {
 }
 
 /** The column types {@link copyIntoTable} can write. */
-export type CopyColumnType = 'uuid' | 'text' | 'bigint' | 'integer' | 'boolean' | 'jsonb' | 'timestamptz';
+type CopyColumnType = 'uuid' | 'text' | 'bigint' | 'integer' | 'boolean' | 'jsonb' | 'timestamptz';
 
 /** A text or jsonb value whose bytes come later: exactly `byteLength` of them, valid UTF-8. */
 export interface StreamedValue {

@@ -13,7 +13,7 @@ import { PURPOSES, type Purpose } from './purposes.ts';
  * - `locked`: somebody else held a lock for longer than we wait.
  * - `overloaded`: it is out of connections, memory or disk.
  */
-export type UnavailableReason = 'unreachable' | 'busy' | 'unresponsive' | 'timeout' | 'locked' | 'overloaded';
+type UnavailableReason = 'unreachable' | 'busy' | 'unresponsive' | 'timeout' | 'locked' | 'overloaded';
 
 /**
  * The database could not do its part at this moment, and nothing is wrong with what was asked: asking again later may

@@ -22,7 +22,7 @@ import type pg from 'pg';
 import type { Database } from './types.ts';
 
 /** Runs one statement. */
-export type RunStatement = (text: string, values: readonly unknown[]) => Promise<pg.QueryResult>;
+type RunStatement = (text: string, values: readonly unknown[]) => Promise<pg.QueryResult>;
 
 /** A Kysely whose statements are transactions of their own, any number at a time. */
 export function kyselyOfStatements(run: RunStatement): Kysely<Database> {

@@ -7,7 +7,7 @@ import { createKilolockTables } from './kilolock-tables.ts';
 import { loadSampleHistory } from './sample-history.ts';
 
 /** The embedded database, prepared, with the sample history in it if it is new. */
-export interface DevelopmentDatabase {
+interface DevelopmentDatabase {
   readonly database: KilolockDatabase;
   /** Closes the connections, then stops the server. */
   close(): Promise<void>;

@@ -13,7 +13,7 @@ import { readOrCreateSecretFile } from '../base/secret-file.ts';
 const run = promisify(execFile);
 
 /** The system account PostgreSQL runs under; absent when this process is not root and PostgreSQL can share its account. */
-export interface Account {
+interface Account {
   readonly uid: number;
   readonly gid: number;
 }

@@ -25,7 +25,7 @@ export interface EmbeddedServer {
 }
 
 /** Options of {@link startEmbeddedServer}. */
-export interface EmbeddedServerOptions {
+interface EmbeddedServerOptions {
   /** A directory for this server alone. Created if absent; the data in it survives restarts. */
   readonly dataDirectory: string;
   /** Receives the server's own log, line by line. */
