@@ -255,7 +255,10 @@ export async function verifyArchive(
   return verified(readArchive(readArchiveFile(path, { grown, signal }), options));
 }
 
-/** Reads an archive to its end, and has each member looked at. Where that fails the source is closed. */
+/**
+ * Reads an archive to its end, and has each member looked at. Where that fails the source is closed, as soon as that can be: one
+ * that is still being written may have to grow before.
+ */
 export async function verified(
   members: ArchiveMembers,
   look: (member: ArchiveMember) => void | Promise<void> = () => {},
@@ -267,7 +270,7 @@ export async function verified(
       await look(next.value);
     }
   } catch (error) {
-    await members.return(undefined as never);
+    members.return(undefined as never).catch(() => {});
     throw error;
   }
 }

@@ -2,7 +2,8 @@ import { createReadStream } from 'node:fs';
 import { readFile, writeFile } from 'node:fs/promises';
 import { beforeAll, describe, expect, it } from '@jest/globals';
 import { readArchiveFile } from '../../src/archive/archive-file.ts';
-import { type ArchiveMember, readArchive, verifyArchive } from '../../src/archive/reader.ts';
+import { type ArchiveMember, readArchive, verified, verifyArchive } from '../../src/archive/reader.ts';
+import { until } from '../support/until.ts';
 import { buildArchive, collect, each } from './support/build-archive.ts';
 import { summed, takeApart, tarOf, tarred, verdict, withJson, zstd } from './support/handmade.ts';
 import { readMembers } from './support/read-members.ts';
@@ -41,7 +42,7 @@ describe('reading an archive', () => {
 
   it('skips what is not read of a version, and verifies it all the same', async () => {
     const firstBytes: number[] = [];
-    const verified = await readMembers(file, async (member) => {
+    const archive = await readMembers(file, async (member) => {
       if (member.kind !== 'version' || member.version.serial === 2n) return;
       for await (const chunk of member.content) {
         firstBytes.push(chunk[0] ?? 0);
@@ -49,7 +50,7 @@ describe('reading an archive', () => {
       }
     });
     expect(firstBytes).toEqual([0x7b, 0x7b, 0x7b]);
-    expect(verified).toEqual(await verifyArchive(file));
+    expect(archive).toEqual(await verifyArchive(file));
   });
 
   it('refuses to pass off a content that is read too late as an empty one', async () => {
@@ -91,6 +92,16 @@ describe('reading an archive', () => {
       if (member.kind === 'version') break;
     }
     expect(watch.ended).toBe(true);
+  });
+
+  it('closes the source when a member cannot be looked at', async () => {
+    const { watch, source } = watched(await readFile(file));
+    const full = new Error('no space left');
+    const look = (member: ArchiveMember) => {
+      if (member.kind === 'resource') throw full;
+    };
+    await expect(verified(readArchive(source), look)).rejects.toBe(full);
+    await until(() => watch.ended);
   });
 
   it('closes the source when the archive is refused', async () => {
