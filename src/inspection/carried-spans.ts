@@ -3,7 +3,7 @@ import type { ArchivedResource, ArchivedVersion } from '../archive/model.ts';
 import type { Projection } from '../terraform/projection.ts';
 import type { ResourceTable } from '../terraform/resource-table.ts';
 import { endField, endOf, RowFileWriter, readRows, textOf } from './row-file.ts';
-import type { ResourceRowWriter } from './spooled-rows.ts';
+import { addResourceRow } from './spooled-rows.ts';
 
 /** In place of the serial that the span over a resource ends at: it lasts; or there is none, or none but one that lasts. */
 const LASTS = 0n;
@@ -23,7 +23,7 @@ const COVERED_BY_CURRENT = -2n;
 export class CarriedSpans {
   readonly #path: string;
   readonly #currentSerial: bigint;
-  readonly #rows: ResourceRowWriter | null;
+  readonly #rows: RowFileWriter | null;
   readonly #aside: RowFileWriter;
   #spans: AsyncGenerator<ArchivedResource, void, void> | null = null;
   #next: ArchivedResource | null = null;
@@ -38,7 +38,7 @@ export class CarriedSpans {
    * @param path where the spans are put aside, until {@link close}.
    * @param rows where the rows of `resources` go, as long as the spans agree; null: nowhere.
    */
-  constructor(path: string, currentSerial: bigint, rows: ResourceRowWriter | null) {
+  constructor(path: string, currentSerial: bigint, rows: RowFileWriter | null) {
     this.#path = path;
     this.#currentSerial = currentSerial;
     this.#rows = rows;
@@ -160,15 +160,13 @@ export class CarriedSpans {
   }
 
   #take(
-    { attributesHash, schemaVersion, ...span }: ArchivedResource,
+    { attributesHash, schemaVersion, createSerial, deleteSerial, createdAt }: ArchivedResource,
     projection: Projection,
     row: number,
   ): void {
-    const { createSerial, deleteSerial, createdAt } = span;
-    this.#rows?.add({
-      resource: { ...projection.rowAt(row), attributesHash, schemaVersion },
-      ...{ createSerial, deleteSerial, createdAt },
-    });
+    if (this.#rows === null) return;
+    const resource = { ...projection.rowAt(row), attributesHash, schemaVersion };
+    addResourceRow(this.#rows, { resource, createSerial, deleteSerial, createdAt });
   }
 
   /** The rows left open have to be those of the current version; beyond it they stand for that one alone. */

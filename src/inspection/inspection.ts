@@ -18,13 +18,7 @@ import { restorablePayload } from './event-payload.ts';
 import { RowFileWriter } from './row-file.ts';
 import type { SharedProgress } from './shared-progress.ts';
 import { SpanDerivation } from './span-derivation.ts';
-import {
-  addEventRow,
-  addTagRow,
-  addVersionRow,
-  type HistoryRowPaths,
-  ResourceRowWriter,
-} from './spooled-rows.ts';
+import { addEventRow, addTagRow, addVersionRow, type HistoryRowPaths } from './spooled-rows.ts';
 import type { Storage } from './storage.ts';
 import { type RestoreWarning, WarningCollector } from './warnings.ts';
 
@@ -132,7 +126,7 @@ type Spans = CarriedSpans | SpanDerivation;
 async function passOver(
   { read, rows, storage, turns }: RestoreInspection,
   progress: SharedProgress,
-  spansOf: (manifest: ArchiveManifest, rows: ResourceRowWriter | null) => Spans,
+  spansOf: (manifest: ArchiveManifest, rows: RowFileWriter | null) => Spans,
 ) {
   progress.restart();
   await using files = new AsyncDisposableStack();
@@ -192,16 +186,19 @@ async function passOver(
   return { archive, checks, spans, warnings, versions };
 }
 
-function openRowFiles(paths: HistoryRowPaths, files: AsyncDisposableStack) {
-  // An earlier reading may have put rows aside that turned out wrong.
-  for (const path of Object.values(paths)) rmSync(path, { force: true });
-  const open = (path: string) => files.adopt(new RowFileWriter(path), (file) => file.close());
+function openRowFiles(
+  paths: HistoryRowPaths,
+  files: AsyncDisposableStack,
+): Record<keyof HistoryRowPaths, RowFileWriter> {
+  const open = (path: string) => {
+    // An earlier reading may have put rows aside that turned out wrong.
+    rmSync(path, { force: true });
+    return files.adopt(new RowFileWriter(path), (file) => file.close());
+  };
+  const { resources, outputs, versions, tags, events } = paths;
   return {
-    resources: files.adopt(new ResourceRowWriter(paths.resources), (file) => file.close()),
-    outputs: open(paths.outputs),
-    versions: open(paths.versions),
-    tags: open(paths.tags),
-    events: open(paths.events),
+    ...{ resources: open(resources), outputs: open(outputs), versions: open(versions) },
+    ...{ tags: open(tags), events: open(events) },
   };
 }
 

@@ -6,8 +6,8 @@ import { type NamedDocument, RefusedDocumentError, refusing } from './errors.ts'
 import { RowFileWriter } from './row-file.ts';
 import {
   addOutputRow,
+  addResourceRow,
   type ResourceRow,
-  ResourceRowWriter,
   type RowPaths,
   readOutputRows,
   readResourceRows,
@@ -54,11 +54,12 @@ export async function readSnapshot(bytes: Buffer, storage: Storage): Promise<Rea
 /** Puts the rows of a snapshot aside; see {@link snapshotAside}. Blocks while it writes. */
 export async function putAside(read: ReadSnapshot, { resources, outputs }: RowPaths): Promise<void> {
   using files = new DisposableStack();
-  const resourceRows = files.adopt(new ResourceRowWriter(resources), (file) => file.close());
-  const outputRows = files.adopt(new RowFileWriter(outputs), (file) => file.close());
+  const open = (path: string) => files.adopt(new RowFileWriter(path), (file) => file.close());
+  const resourceRows = open(resources);
+  const outputRows = open(outputs);
   // Which version it becomes is settled later, under a lock.
   for await (const resource of read.resources()) {
-    resourceRows.add({ resource, createSerial: 0n, deleteSerial: null, createdAt: '' });
+    addResourceRow(resourceRows, { resource, createSerial: 0n, deleteSerial: null, createdAt: '' });
   }
   for await (const output of read.outputs()) addOutputRow(outputRows, { versionId: '', ...output });
 }

@@ -2,7 +2,8 @@ import type { ArchivedVersion } from '../archive/model.ts';
 import { ResourceLifecycle } from '../terraform/lifecycle.ts';
 import type { Projection } from '../terraform/projection.ts';
 import { ResourceTable } from '../terraform/resource-table.ts';
-import type { ResourceRowWriter } from './spooled-rows.ts';
+import type { RowFileWriter } from './row-file.ts';
+import { addResourceRow, endResourceRow } from './spooled-rows.ts';
 
 /**
  * Derives the resource spans of a history so that the rows left open are those of its current version, wherever that
@@ -16,7 +17,7 @@ import type { ResourceRowWriter } from './spooled-rows.ts';
  */
 export class SpanDerivation {
   readonly #currentSerial: bigint;
-  readonly #rows: ResourceRowWriter | null;
+  readonly #rows: RowFileWriter | null;
   readonly #trunk = new ResourceLifecycle();
   readonly #branch = new ResourceLifecycle();
   #current = new ResourceTable(0);
@@ -24,7 +25,7 @@ export class SpanDerivation {
   #count = 0;
 
   /** @param rows null: the spans are counted only. */
-  constructor(currentSerial: bigint, rows: ResourceRowWriter | null) {
+  constructor(currentSerial: bigint, rows: RowFileWriter | null) {
     this.#currentSerial = currentSerial;
     this.#rows = rows;
   }
@@ -38,15 +39,15 @@ export class SpanDerivation {
   apply({ serial, createdAt }: ArchivedVersion, projection: Projection): void {
     this.#lastSerial = serial;
     const { table } = projection;
+    const rows = this.#rows;
     const changes = {
       open: (row: number) => {
         this.#count += 1;
-        const resource = this.#rows && projection.rowAt(row);
-        return resource
-          ? (this.#rows?.add({ resource, createSerial: serial, deleteSerial: null, createdAt }) ?? 0)
-          : 0;
+        if (rows === null) return 0;
+        const resource = projection.rowAt(row);
+        return addResourceRow(rows, { resource, createSerial: serial, deleteSerial: null, createdAt });
       },
-      close: (row: number) => this.#rows?.end(row, serial),
+      close: (row: number) => rows && endResourceRow(rows, row, serial),
     };
     if (serial <= this.#currentSerial) this.#trunk.apply(serial, table, changes);
     else {
@@ -58,7 +59,7 @@ export class SpanDerivation {
   /** Ends the branch, when there is one. To be called once, after the last version. */
   finish(): void {
     const serial = this.#lastSerial + 1n;
-    const close = (row: number) => this.#rows?.end(row, serial);
+    const close = (row: number) => this.#rows && endResourceRow(this.#rows, row, serial);
     this.#branch.apply(serial, new ResourceTable(0), { open: () => 0, close });
   }
 }

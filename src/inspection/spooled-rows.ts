@@ -2,7 +2,7 @@ import type { ArchivedEvent, ArchivedTag, ArchivedVersion } from '../archive/mod
 import type { StateOutput } from '../terraform/document.ts';
 import type { ProjectedResource } from '../terraform/projection.ts';
 import type { RestorablePayload } from './event-payload.ts';
-import { bytesOf, endField, endOf, RowFileWriter, readRows, textOf } from './row-file.ts';
+import { bytesOf, endField, endOf, type RowFileWriter, readRows, textOf } from './row-file.ts';
 
 /** A row of `resources` before it has an id (data model 1.4, 3.2). */
 export interface ResourceRow {
@@ -51,33 +51,22 @@ export interface HistoryRowPaths extends RowPaths {
   readonly events: string;
 }
 
-/** Puts rows of `resources` aside in a new file; see {@link readResourceRows}. */
-export class ResourceRowWriter {
-  readonly #file: RowFileWriter;
-
-  /** @throws errors of the file system. */
-  constructor(path: string) {
-    this.#file = new RowFileWriter(path);
-  }
-
-  /** Adds a row; returns where it is, for {@link end}. */
-  add({ resource, createSerial, deleteSerial, createdAt }: ResourceRow): number {
-    const { attributes, sensitivePaths, dependencies, ...texts } = resource;
-    const json = JSON.stringify({ ...texts, createSerial: String(createSerial), createdAt });
-    return this.#file.append([endField(deleteSerial), json, attributes, sensitivePaths, dependencies]);
-  }
-
-  /** Says at which serial a row ends that was added as one that lasts. */
-  end(row: number, deleteSerial: bigint): void {
-    this.#file.overwrite(row, endField(deleteSerial));
-  }
-
-  close(): void {
-    this.#file.close();
-  }
+/** Puts a row of `resources` aside; returns where it is, for {@link endResourceRow}. */
+export function addResourceRow(
+  file: RowFileWriter,
+  { resource, createSerial, deleteSerial, createdAt }: ResourceRow,
+): number {
+  const { attributes, sensitivePaths, dependencies, ...texts } = resource;
+  const json = JSON.stringify({ ...texts, createSerial: String(createSerial), createdAt });
+  return file.append([endField(deleteSerial), json, attributes, sensitivePaths, dependencies]);
 }
 
-/** The rows that a {@link ResourceRowWriter} put aside, in their order. */
+/** Says at which serial a row ends that was put aside as one that lasts. */
+export function endResourceRow(file: RowFileWriter, row: number, deleteSerial: bigint): void {
+  file.overwrite(row, endField(deleteSerial));
+}
+
+/** The rows that {@link addResourceRow} put aside, in their order. */
 export async function* readResourceRows(path: string): AsyncGenerator<ResourceRow, void, void> {
   for await (const [end, json, attributes, sensitivePaths, dependencies] of readRows(path)) {
     const { createSerial, createdAt, ...texts } = JSON.parse(textOf(json));
