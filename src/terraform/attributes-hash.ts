@@ -39,19 +39,8 @@ export class AttributesHasher {
   /** The hash as it is: a character of latin1 for each byte. */
   hash(fields: AttributesHashFields): string {
     const { mode, type, name, provider, modulePath, indexKind, indexValue, schemaVersion } = fields;
-    for (const text of [
-      mode,
-      type,
-      name,
-      provider,
-      modulePath,
-      indexKind,
-      indexValue ?? '',
-      String(schemaVersion),
-    ]) {
-      this.#out.text(text);
-      this.#out.text(SEPARATOR);
-    }
+    const texts = [mode, type, name, provider, modulePath, indexKind, indexValue ?? '', schemaVersion];
+    for (const text of texts) this.#out.text(`${text}${SEPARATOR}`);
     this.#json(fields.attributes);
     this.#out.text(SEPARATOR);
     this.#json(fields.sensitivePaths);

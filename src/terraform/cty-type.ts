@@ -2,14 +2,13 @@ import {
   decodeString,
   endOfScalar,
   endOfString,
+  isDigit,
   MINUS,
-  NINE,
   OPEN_BRACE,
   OPEN_BRACKET,
   QUOTE,
   walkArray,
   walkObject,
-  ZERO,
 } from './json-bytes.ts';
 
 /** Longer text is never taken for a type: no real one comes near, and reading one costs memory. */
@@ -85,7 +84,7 @@ export function endIfConforming(json: Buffer, at: number, type: CtyType): number
     case 'string':
       return c === QUOTE ? endOfString(json, at) : -1;
     case 'number':
-      return c === MINUS || (c >= ZERO && c <= NINE) ? endOfScalar(json, at) : -1;
+      return c === MINUS || isDigit(c) ? endOfScalar(json, at) : -1;
     case 'bool':
       return c === 0x74 || c === 0x66 ? endOfScalar(json, at) : -1;
     case 'dynamic':

@@ -175,7 +175,7 @@ export class StateDocument {
       if (provider !== 0 && endOfString(this.bytes, provider) - provider > MAX_STRING_BYTES) {
         throw this.#problem(provider, `"provider" has more than ${MAX_STRING_BYTES} bytes`);
       }
-      const hasMode = count === 0 || this.#hasMode(resource);
+      const hasMode = count === 0 || this.#mode(resource) !== null;
       for (let row = first; row < first + count; row++) {
         if (hasMode && instances.get(row, INSTANCE.from) !== 0) continue;
         this.#checkIndexKey(row);
@@ -194,7 +194,7 @@ export class StateDocument {
 
   #refuse(row: number): never {
     const resource = this.index.instances.get(row, INSTANCE.resource);
-    if (this.#hasMode(resource)) {
+    if (this.#mode(resource) !== null) {
       const at = this.#inInstance(row, INSTANCE.schemaVersion);
       throw this.#problem(at, '"schema_version" must be an integer of 32 bits');
     }
@@ -210,11 +210,6 @@ export class StateDocument {
       const at = this.#inResource(resource, member);
       return at === 0 ? sum : sum + endOfString(this.bytes, at) - at;
     }, 0);
-  }
-
-  #hasMode(resource: number): boolean {
-    const mode = this.#string(this.#inResource(resource, RESOURCE.mode));
-    return mode === 'managed' || mode === 'data';
   }
 
   #hasStorableSchemaVersion(row: number): boolean {
@@ -273,7 +268,7 @@ export class StateDocument {
     let count = 0;
     for (let resource = 0; resource < resourceCount; resource++) {
       const instances = resources.get(resource, RESOURCE.count);
-      if (instances > 0 && this.#mode(resource) === 'managed') count += instances;
+      if (instances > 0 && this.#mode(resource) !== 'data') count += instances;
     }
     return count;
   }
@@ -336,7 +331,7 @@ export class StateDocument {
     if (this.#lastResource?.row !== row) {
       this.#lastResource = {
         row,
-        mode: this.#mode(row),
+        mode: this.#mode(row) ?? 'managed',
         type: this.#string(this.#inResource(row, RESOURCE.type)),
         name: this.#string(this.#inResource(row, RESOURCE.name)),
         provider: this.#string(this.#inResource(row, RESOURCE.provider)),
@@ -346,8 +341,10 @@ export class StateDocument {
     return this.#lastResource;
   }
 
-  #mode(resource: number): 'managed' | 'data' {
-    return this.#string(this.#inResource(resource, RESOURCE.mode)) === 'data' ? 'data' : 'managed';
+  /** Null for what no row of the database could hold. */
+  #mode(resource: number): 'managed' | 'data' | null {
+    const mode = this.#string(this.#inResource(resource, RESOURCE.mode));
+    return mode === 'managed' || mode === 'data' ? mode : null;
   }
 
   /** The position in the document that a column of a resource holds; 0 when it holds none. */

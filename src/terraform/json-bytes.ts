@@ -9,7 +9,7 @@ export const COMMA = 0x2c;
 export const MINUS = 0x2d;
 export const POINT = 0x2e;
 export const ZERO = 0x30;
-export const NINE = 0x39;
+const NINE = 0x39;
 export const COLON = 0x3a;
 export const OPEN_BRACKET = 0x5b;
 export const BACKSLASH = 0x5c;
@@ -127,9 +127,14 @@ export function startOfMemberValue(bytes: Buffer, key: number): number {
   return skipWhitespace(bytes, skipWhitespace(bytes, endOfString(bytes, key)) + 1);
 }
 
+/** Whether a byte is a decimal digit. */
+export function isDigit(byte: number): boolean {
+  return byte >= ZERO && byte <= NINE;
+}
+
 /** What a hexadecimal digit stands for; -1 for every other byte. */
 export function hexDigit(byte: number): number {
-  if (byte >= ZERO && byte <= NINE) return byte - ZERO;
+  if (isDigit(byte)) return byte - ZERO;
   const letter = byte | 0x20;
   return letter >= 0x61 && letter <= 0x66 ? letter - 0x61 + 10 : -1;
 }

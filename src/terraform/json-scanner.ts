@@ -5,10 +5,11 @@ import {
   CLOSE_BRACKET,
   COLON,
   COMMA,
+  hasToken,
   hexDigit,
+  isDigit,
   LETTER_U,
   MINUS,
-  NINE,
   OPEN_BRACE,
   OPEN_BRACKET,
   PLUS,
@@ -233,11 +234,7 @@ export class JsonScanner {
   #scalar(at: number): number {
     const c = this.#bytes[at] ?? -1;
     if (c === MINUS || isDigit(c)) return this.#number(at);
-    for (const literal of LITERALS) {
-      if (c === literal[0] && literal.every((byte, i) => byte === this.#bytes[at + i])) {
-        return at + literal.length;
-      }
-    }
+    for (const literal of LITERALS) if (hasToken(this.#bytes, at, literal)) return at + literal.length;
     return this.#unexpected(at, 'a value');
   }
 
@@ -324,8 +321,4 @@ export class JsonScanner {
     if (at >= this.#bytes.length) this.fail(at, `the document ends where ${wanted} should be`);
     return this.fail(at, `not JSON: ${wanted} should be at byte ${at}`);
   }
-}
-
-function isDigit(byte: number): boolean {
-  return byte >= ZERO && byte <= NINE;
 }
