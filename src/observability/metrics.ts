@@ -49,32 +49,87 @@ const QUEUE_MS = 2_000;
 const LOOP_RESOLUTION_MS = 10;
 const NANOSECONDS = 1e9;
 
+/** What is looked at when metrics are asked for, beside what the work itself counts. */
+const GAUGES = {
+  state_archive_queue_operations: 'Operations in the queue, of all processes and environments',
+  state_archive_queue_oldest_seconds: 'For how long the oldest operation that waits has been in the queue',
+  state_archive_queue_known: 'Whether the database said what is in the queue: 1 or 0',
+  state_archive_database_connections: 'Connections of the pools that are open',
+  state_archive_database_connections_max: 'Connections that the pools may have open',
+  state_archive_database_waiting: 'Work that waits for a connection',
+  nodejs_eventloop_delay_seconds:
+    'How much later than meant the event loop came to a timer, since the last scrape',
+  process_resident_memory_bytes: 'Memory of the process',
+  nodejs_heap_size_used_bytes: 'Memory of JavaScript objects in the main thread',
+  nodejs_external_memory_bytes: 'Memory of buffers in the main thread',
+};
+
+const QUANTILES = { '0.5': 50, '0.99': 99, '1': 100 };
+// What is not observed is told again as it was.
+const UNKNOWN: QueueDepth = { waiting: Number.NaN, active: Number.NaN, oldestSeconds: Number.NaN };
+
 /** Begins to keep metrics. */
-export function startMetrics(service: ObservedService, sources: MetricSources): Metrics {
+export function startMetrics(service: ObservedService, { pools, queueDepth }: MetricSources): Metrics {
   // It listens nowhere: who may ask is for our own routes to say.
   const reader = new PrometheusExporter({ preventServerStart: true });
   const serializer = new PrometheusSerializer(undefined, false, undefined, false, true);
   const provider = new MeterProvider({ resource: resourceOf(service), readers: [reader] });
   metrics.setGlobalMeterProvider(provider);
   useCurrentMeterProvider();
-
-  const queue = new QueueLook(sources.queueDepth);
   const loop = monitorEventLoopDelay({ resolution: LOOP_RESOLUTION_MS });
   loop.enable();
-  observeProcess(provider, sources, queue, loop);
+
+  const meter = provider.getMeter('kilolock-state-archive');
+  const gauges = Object.fromEntries(
+    Object.entries(GAUGES).map(([name, description]) => [
+      name,
+      meter.createObservableGauge(name, { description }),
+    ]),
+  ) as Record<keyof typeof GAUGES, Observable>;
+  let reading: Promise<QueueDepth> | null = null;
+  /** However often it is asked for, one statement is at work at a time; null when the database does not say, or not soon. */
+  const lookAtQueue = (): Promise<QueueDepth | null> => {
+    reading ??= queueDepth().finally(() => {
+      reading = null;
+    });
+    return Promise.race([reading, pause(QUEUE_MS, null, { ref: false })]).catch(() => null);
+  };
+  meter.addBatchObservableCallback(async (result) => {
+    const observe = (name: keyof typeof GAUGES, value: number, labels?: Readonly<Record<string, string>>) =>
+      result.observe(gauges[name], value, labels);
+    const known = await lookAtQueue();
+    const { waiting, active, oldestSeconds } = known ?? UNKNOWN;
+    observe('state_archive_queue_known', known === null ? 0 : 1);
+    observe('state_archive_queue_operations', waiting, { status: 'waiting' });
+    observe('state_archive_queue_operations', active, { status: 'active' });
+    observe('state_archive_queue_oldest_seconds', oldestSeconds);
+    for (const { name: pool, ...use } of pools()) {
+      observe('state_archive_database_connections', use.used, { pool, state: 'used' });
+      observe('state_archive_database_connections', use.idle, { pool, state: 'idle' });
+      observe('state_archive_database_connections_max', use.max, { pool });
+      observe('state_archive_database_waiting', use.waiting, { pool });
+    }
+    for (const [quantile, percentile] of Object.entries(QUANTILES)) {
+      // What is measured is the time between two looks, which is the resolution when nothing is late.
+      const late = loop.percentile(percentile) / NANOSECONDS - LOOP_RESOLUTION_MS / 1000;
+      observe('nodejs_eventloop_delay_seconds', Math.max(0, late), { quantile });
+    }
+    loop.reset();
+    const memory = process.memoryUsage();
+    observe('process_resident_memory_bytes', memory.rss);
+    observe('nodejs_heap_size_used_bytes', memory.heapUsed);
+    observe('nodejs_external_memory_bytes', memory.external);
+  }, Object.values(gauges));
 
   let scraping: Promise<string> | null = null;
-  const scrape = async () => {
-    await queue.look();
-    const { resourceMetrics } = await reader.collect();
-    loop.reset();
-    return serializer.serialize(resourceMetrics);
-  };
   return {
     scrape() {
-      scraping ??= scrape().finally(() => {
-        scraping = null;
-      });
+      scraping ??= reader
+        .collect()
+        .then(({ resourceMetrics }) => serializer.serialize(resourceMetrics))
+        .finally(() => {
+          scraping = null;
+        });
       return scraping;
     },
     async close() {
@@ -86,96 +141,4 @@ export function startMetrics(service: ObservedService, sources: MetricSources): 
       await provider.shutdown().catch(() => {});
     },
   };
-}
-
-/** The last look at the queue. However often it is asked for, one statement is at work at a time. */
-class QueueLook {
-  readonly #read: MetricSources['queueDepth'];
-  #reading: Promise<void> | null = null;
-  /** Null while the database does not say. */
-  depth: QueueDepth | null = null;
-
-  constructor(read: MetricSources['queueDepth']) {
-    this.#read = read;
-  }
-
-  /** Looks, and does not wait long for it. */
-  async look(): Promise<void> {
-    this.depth = null;
-    this.#reading ??= this.#read()
-      .then((depth) => {
-        this.depth = depth;
-      })
-      // That it is not known is what is told.
-      .catch(() => {})
-      .finally(() => {
-        this.#reading = null;
-      });
-    await Promise.race([this.#reading, pause(QUEUE_MS, undefined, { ref: false })]);
-  }
-}
-
-type EventLoopDelay = ReturnType<typeof monitorEventLoopDelay>;
-
-function observeProcess(
-  provider: MeterProvider,
-  { pools }: MetricSources,
-  queue: QueueLook,
-  loop: EventLoopDelay,
-): void {
-  const meter = provider.getMeter('kilolock-state-archive');
-  const gauge = (name: string, description: string) => meter.createObservableGauge(name, { description });
-  const operations = gauge(
-    'state_archive_queue_operations',
-    'Operations in the queue, of all processes and environments',
-  );
-  const oldest = gauge(
-    'state_archive_queue_oldest_seconds',
-    'For how long the oldest operation that waits has been in the queue',
-  );
-  const known = gauge('state_archive_queue_known', 'Whether the database said what is in the queue: 1 or 0');
-  const connections = gauge('state_archive_database_connections', 'Connections of the pools that are open');
-  const maxConnections = gauge(
-    'state_archive_database_connections_max',
-    'Connections that the pools may have open',
-  );
-  const waiting = gauge('state_archive_database_waiting', 'Work that waits for a connection');
-  const delay = gauge(
-    'nodejs_eventloop_delay_seconds',
-    'How much later than meant the event loop came to a timer, since the last scrape',
-  );
-  const resident = gauge('process_resident_memory_bytes', 'Memory of the process');
-  const heap = gauge('nodejs_heap_size_used_bytes', 'Memory of JavaScript objects in the main thread');
-  const external = gauge('nodejs_external_memory_bytes', 'Memory of buffers in the main thread');
-  const all: Observable[] = [
-    ...[operations, oldest, known, connections, maxConnections, waiting],
-    ...[delay, resident, heap, external],
-  ];
-  meter.addBatchObservableCallback((result) => {
-    result.observe(known, queue.depth === null ? 0 : 1);
-    // What is not observed is told again as it was.
-    const depth = queue.depth ?? { waiting: Number.NaN, active: Number.NaN, oldestSeconds: Number.NaN };
-    result.observe(operations, depth.waiting, { status: 'waiting' });
-    result.observe(operations, depth.active, { status: 'active' });
-    result.observe(oldest, depth.oldestSeconds);
-    for (const { name: pool, ...use } of pools()) {
-      result.observe(connections, use.used, { pool, state: 'used' });
-      result.observe(connections, use.idle, { pool, state: 'idle' });
-      result.observe(maxConnections, use.max, { pool });
-      result.observe(waiting, use.waiting, { pool });
-    }
-    for (const [quantile, percentile] of [
-      ['0.5', 50],
-      ['0.99', 99],
-      ['1', 100],
-    ] as const) {
-      // What is measured is the time between two looks, which is the resolution when nothing is late.
-      const late = loop.percentile(percentile) / NANOSECONDS - LOOP_RESOLUTION_MS / 1000;
-      result.observe(delay, Math.max(0, late), { quantile });
-    }
-    const memory = process.memoryUsage();
-    result.observe(resident, memory.rss);
-    result.observe(heap, memory.heapUsed);
-    result.observe(external, memory.external);
-  }, all);
 }

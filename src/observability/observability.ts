@@ -35,13 +35,7 @@ export interface MetricsRoute {
 }
 
 /** Nobody is told anything. */
-export const UNOBSERVED: Observability = {
-  metricsUrl: null,
-  metricsRoute: null,
-  close: async () => {},
-};
-
-const NO_METRICS = { metricsUrl: null, metricsRoute: null, close: async () => {} };
+const UNOBSERVED: Observability = { metricsUrl: null, metricsRoute: null, close: async () => {} };
 
 /**
  * Begins to tell whoever watches the process, as far as anybody asked for it: what nobody asked for is not even loaded.
@@ -56,7 +50,7 @@ export async function startObservability(
   if (options.metrics === null && !traces) return UNOBSERVED;
   listenToSdk(logger);
   const metrics =
-    options.metrics === null ? NO_METRICS : await openMetrics(options.metrics, options, sources);
+    options.metrics === null ? UNOBSERVED : await openMetrics(options.metrics, options, sources);
   const endTraces = traces ? (await import('./traces.ts')).startTraces(service, logger) : async () => {};
   return {
     ...metrics,
