@@ -14,14 +14,13 @@ import type { Lane } from './database/purposes.ts';
 import { Inspector } from './inspection/inspector.ts';
 import type { PoolUse } from './observability/metrics.ts';
 import { type Observability, startObservability } from './observability/observability.ts';
-import { DownloadAccesses } from './operations/download-accesses.ts';
+import { DownloadAccesses } from './operations/downloads.ts';
 import { Environments } from './operations/environments.ts';
 import { HOUSEKEEPING_MS, housekeep } from './operations/housekeeping.ts';
 import { OperationQueue } from './operations/operation-queue.ts';
 import { OperationSweep, sweepOperations } from './operations/operation-sweep.ts';
 import { openWorkshop } from './operations/operation-work.ts';
 import { OperationWorker } from './operations/operation-worker.ts';
-import { readQueueDepth } from './operations/queue-depth.ts';
 import { type ArchiveServices, TOOL } from './operations/services.ts';
 import { UploadsInFlight } from './operations/uploads-in-flight.ts';
 import { openArchiveStore } from './store/archive-store.ts';
@@ -72,7 +71,7 @@ export async function startOperating(
     { ...config.observability, host: config.host, service: TOOL, logger },
     {
       pools: () => poolUse(database, ownDatabases.opened),
-      queueDepth: () => readQueueDepth(database),
+      queueDepth: () => queue.depth(),
     },
   );
   const worker = new OperationWorker({

@@ -10,7 +10,7 @@ import { HttpError } from './http-error.ts';
 import { refuseOtherMethods } from './route-methods.ts';
 
 /** A file that a link gives access to. Of it no byte leaves before `begin` has put on record that it is given out. */
-export type Download = Pick<OpenArchive, 'fileName' | 'sizeBytes' | 'sha256' | 'address' | 'read' | 'begin'>;
+export type Download = OpenArchive;
 
 /** Puts on record what came of a download. */
 type RecordEnd = Awaited<ReturnType<Download['begin']>>;

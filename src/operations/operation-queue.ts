@@ -1,8 +1,10 @@
+import { sql } from 'kysely';
 import type { PgBoss } from 'pg-boss';
 import { z } from 'zod';
+import { present } from '../base/invariant.ts';
 import type { KilolockDatabase } from '../database/connection.ts';
 import { Listener, type ListenerOptions, notify } from '../database/notifications.ts';
-import { OPERATION_QUEUE, openBoss } from '../database/queue-schema.ts';
+import { OPERATION_QUEUE, openBoss, QUEUE_SCHEMA } from '../database/queue-schema.ts';
 import type { NamespaceSelector } from '../history/namespace.ts';
 
 /** An operation that should be worked on, and where its record is. */
@@ -87,6 +89,22 @@ export class OperationQueue {
   /** Removes a job whose operation is over, or another's. */
   async remove(job: Job): Promise<void> {
     await this.#boss.deleteJob(OPERATION_QUEUE, attemptOf(job));
+  }
+
+  /**
+   * How many operations wait in the queue and are worked on, of all environments, and for how many seconds the oldest of those
+   * that wait has been in it: since it was queued, however often it was tried meanwhile.
+   */
+  async depth(): Promise<{ waiting: number; active: number; oldestSeconds: number }> {
+    const { rows } = await sql<{ waiting: number; active: number; oldestSeconds: number }>`
+      select count(*) filter (where state < 'active')::int as waiting,
+        count(*) filter (where state = 'active')::int as active,
+        coalesce(extract(epoch from clock_timestamp() - min(created_on) filter (where state < 'active')), 0)::float8
+          as "oldestSeconds"
+      from ${sql.table(`${QUEUE_SCHEMA}.job`)}
+      where name = ${OPERATION_QUEUE} and state < 'completed'
+    `.execute(this.#database.for('probe'));
+    return present(rows[0], 'a count has a row');
   }
 
   /** Puts back what was taken by somebody who has not been heard of for ten seconds. */

@@ -9,7 +9,7 @@ import type { Caller } from '../history/states.ts';
 import type { Inspector } from '../inspection/inspector.ts';
 import type { ArchiveStore } from '../store/archive-store.ts';
 import type { Scratch } from '../store/scratch.ts';
-import type { DownloadAccesses } from './download-accesses.ts';
+import type { DownloadAccesses } from './downloads.ts';
 import type { Environments } from './environments.ts';
 import type { OperationQueue } from './operation-queue.ts';
 import type { OperationWorker } from './operation-worker.ts';

@@ -14,7 +14,7 @@ import { findNamespace, type NamespaceSelector } from '../../../src/history/name
 import type { Caller } from '../../../src/history/states.ts';
 import { Inspector } from '../../../src/inspection/inspector.ts';
 import { USUAL_RETENTION } from '../../../src/operations/archive-retention.ts';
-import { DownloadAccesses } from '../../../src/operations/download-accesses.ts';
+import { DownloadAccesses } from '../../../src/operations/downloads.ts';
 import { Environments, type OpenEnvironment } from '../../../src/operations/environments.ts';
 import { type ExportOptions, exportStateArchive } from '../../../src/operations/export-state-archive.ts';
 import { type ImportRequest, importStateArchive } from '../../../src/operations/import-state-archive.ts';
