@@ -45,6 +45,26 @@ const WORK_SECONDS = [0.01, 0.05, 0.25, 1, 5, 15, 60, 300, 900, 3600];
 /** A request may wait for its operation up to 25 seconds. */
 const REQUEST_SECONDS = [0.005, 0.025, 0.1, 0.25, 1, 5, 30];
 
+// The names are spelt as Prometheus has them, whose exporter adds no units.
+const COUNTERS = {
+  state_archive_operations: 'Attempts at operations that have ended, by how',
+  state_archive_versions: 'Versions that operations which succeeded have moved',
+  state_archive_raw_bytes: 'Bytes of raw states that operations which succeeded have moved',
+  state_archive_archive_bytes: 'Bytes of the archives of operations which succeeded',
+  state_archive_upload_bytes: 'Bytes of files received, within a request or by an upload link',
+  state_archive_downloads: 'Downloads that have ended, by how',
+  state_archive_download_bytes: 'Bytes of archives handed out by this process',
+  state_archive_refusals: 'Requests and operations that were refused or failed, by the code that was told',
+};
+const ACTIVE = 'state_archive_operations_active';
+const WORK = {
+  state_archive_operation_duration_seconds:
+    'How long attempts at operations took, without waiting in the queue',
+  state_archive_queue_wait_seconds: 'How long operations waited before they were taken up for the first time',
+  state_archive_phase_duration_seconds: 'How long the phases of operations took',
+};
+const REQUESTS = { http_server_request_duration_seconds: 'How long HTTP requests took' };
+
 let instruments = makeInstruments();
 
 /** Makes the instruments anew: those of a moment ago go on telling the provider of that moment. */
@@ -52,70 +72,40 @@ export function useCurrentMeterProvider(): void {
   instruments = makeInstruments();
 }
 
-// The names are spelt as Prometheus has them, whose exporter adds no units.
 function makeInstruments() {
   const meter = metrics.getMeter(SCOPE);
-  const counter = (name: string, description: string) => meter.createCounter(name, { description });
-  const seconds = (name: string, explicitBucketBoundaries: number[], description: string) =>
+  const secondsIn = (explicitBucketBoundaries: number[]) => (name: string, description: string) =>
     meter.createHistogram(name, { description, advice: { explicitBucketBoundaries } });
   const made = {
-    operations: counter('state_archive_operations', 'Attempts at operations that have ended, by how'),
-    operationSeconds: seconds(
-      'state_archive_operation_duration_seconds',
-      WORK_SECONDS,
-      'How long attempts at operations took, without waiting in the queue',
-    ),
-    waitSeconds: seconds(
-      'state_archive_queue_wait_seconds',
-      WORK_SECONDS,
-      'How long operations waited before they were taken up for the first time',
-    ),
-    operationsActive: meter.createUpDownCounter('state_archive_operations_active', {
-      description: 'Operations that this process works on',
-    }),
-    phaseSeconds: seconds(
-      'state_archive_phase_duration_seconds',
-      WORK_SECONDS,
-      'How long the phases of operations took',
-    ),
-    versions: counter('state_archive_versions', 'Versions that operations which succeeded have moved'),
-    rawBytes: counter(
-      'state_archive_raw_bytes',
-      'Bytes of raw states that operations which succeeded have moved',
-    ),
-    archiveBytes: counter(
-      'state_archive_archive_bytes',
-      'Bytes of the archives of operations which succeeded',
-    ),
-    uploadBytes: counter(
-      'state_archive_upload_bytes',
-      'Bytes of files received, within a request or by an upload link',
-    ),
-    downloads: counter('state_archive_downloads', 'Downloads that have ended, by how'),
-    downloadBytes: counter('state_archive_download_bytes', 'Bytes of archives handed out by this process'),
-    refusals: counter(
-      'state_archive_refusals',
-      'Requests and operations that were refused or failed, by the code that was told',
-    ),
-    requestSeconds: seconds(
-      'http_server_request_duration_seconds',
-      REQUEST_SECONDS,
-      'How long HTTP requests took',
-    ),
+    ...makeEach(COUNTERS, (name, description) => meter.createCounter(name, { description })),
+    ...makeEach(WORK, secondsIn(WORK_SECONDS)),
+    ...makeEach(REQUESTS, secondsIn(REQUEST_SECONDS)),
+    [ACTIVE]: meter.createUpDownCounter(ACTIVE, { description: 'Operations that this process works on' }),
   };
   // What has not happened is told as nothing, and not left out: an increase from nothing to one is seen only so.
   for (const kind of ['export', 'import', 'dry_run'] satisfies ObservedKind[]) {
-    for (const outcome of OUTCOMES) made.operations.add(0, labelsOf(kind, outcome));
-    made.operationsActive.add(0, { kind });
-    for (const counter of [made.versions, made.rawBytes, made.archiveBytes]) counter.add(0, { kind });
+    for (const outcome of OUTCOMES) made.state_archive_operations.add(0, labelsOf(kind, outcome));
+    made[ACTIVE].add(0, { kind });
+    made.state_archive_versions.add(0, { kind });
+    made.state_archive_raw_bytes.add(0, { kind });
+    made.state_archive_archive_bytes.add(0, { kind });
   }
   for (const by of ['http', 'graphql', 'mutation', 'operation'] satisfies RefusedBy[]) {
-    made.refusals.add(0, { by, code: 'INTERNAL' });
+    made.state_archive_refusals.add(0, { by, code: 'INTERNAL' });
   }
-  for (const outcome of ['whole', 'cut', 'redirected']) made.downloads.add(0, { outcome });
-  made.downloadBytes.add(0);
-  for (const way of ['inline', 'staged']) made.uploadBytes.add(0, { way });
+  for (const outcome of ['whole', 'cut', 'redirected']) made.state_archive_downloads.add(0, { outcome });
+  made.state_archive_download_bytes.add(0);
+  for (const way of ['inline', 'staged']) made.state_archive_upload_bytes.add(0, { way });
   return made;
+}
+
+/** Makes something of each entry of a table, under the entry's name. */
+export function makeEach<Name extends string, Entry, Made>(
+  table: Readonly<Record<Name, Entry>>,
+  make: (name: string, entry: Entry) => Made,
+): Record<Name, Made> {
+  const made = Object.entries<Entry>(table).map(([name, entry]) => [name, make(name, entry)]);
+  return Object.fromEntries(made);
 }
 
 function labelsOf(kind: ObservedKind, outcome: ObservedOutcome) {
@@ -125,14 +115,7 @@ function labelsOf(kind: ObservedKind, outcome: ObservedOutcome) {
 const tracer = () => trace.getTracer(SCOPE);
 
 /** An HTTP request while it is served. */
-export interface ObservedRequest {
-  /** Its trace's id; undefined when none is kept of it. */
-  readonly traceId: string | undefined;
-  /** Does work whose phases belong to the request. */
-  run<Result>(work: () => Result): Result;
-  /** To be called once, when the response is over. */
-  end(facts: { readonly status: number; readonly operationName: string | undefined }): void;
-}
+export type ObservedRequest = ReturnType<typeof observeRequest>;
 
 /** What is known of a request when it comes in. */
 export interface IncomingRequest {
@@ -153,17 +136,20 @@ export interface IncomingRequest {
 const METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);
 
 /** Begins to observe a request. */
-export function observeRequest(request: IncomingRequest): ObservedRequest {
+export function observeRequest(request: IncomingRequest) {
   const { route, isTraced } = request;
   const method = METHODS.has(request.method) ? request.method : '_OTHER';
   const begun = performance.now();
   const span = isTraced ? beginRequestSpan(request, method) : null;
   const within = span === null ? ROOT_CONTEXT : trace.setSpan(ROOT_CONTEXT, span);
   return {
+    /** Its trace's id; undefined when none is kept of it. */
     traceId: span?.isRecording() ? span.spanContext().traceId : undefined,
-    run: (work) => (span === null ? work() : context.with(within, work)),
-    end({ status, operationName }) {
-      instruments.requestSeconds.record((performance.now() - begun) / 1000, {
+    /** Does work whose phases belong to the request. */
+    run: <Result>(work: () => Result): Result => (span === null ? work() : context.with(within, work)),
+    /** To be called once, when the response is over. */
+    end({ status, operationName }: { readonly status: number; readonly operationName: string | undefined }) {
+      instruments.http_server_request_duration_seconds.record((performance.now() - begun) / 1000, {
         http_request_method: method,
         ...(route !== undefined && { http_route: route }),
         http_response_status_code: String(status),
@@ -243,7 +229,7 @@ export async function observeOperation(
     'state_archive.request_id': requestId,
   };
   if (waitedSeconds !== null) {
-    instruments.waitSeconds.record(waitedSeconds, { kind });
+    instruments.state_archive_queue_wait_seconds.record(waitedSeconds, { kind });
     const now = Date.now();
     if (trace.getSpanContext(parent) !== undefined) {
       tracer()
@@ -251,32 +237,28 @@ export async function observeOperation(
         .end(now);
     }
   }
-  instruments.operationsActive.add(1, { kind });
+  const span = tracer().startSpan(
+    kind,
+    { kind: origin === 'here' ? SpanKind.INTERNAL : SpanKind.CONSUMER, attributes },
+    parent,
+  );
+  instruments[ACTIVE].add(1, { kind });
   try {
-    return await tracer().startActiveSpan(
-      kind,
-      { kind: origin === 'here' ? SpanKind.INTERNAL : SpanKind.CONSUMER, attributes },
-      parent,
-      async (span) => {
-        try {
-          const outcome = await work();
-          span.setAttribute('state_archive.operation.outcome', outcome.replace(' ', '_'));
-          instruments.operations.add(1, labelsOf(kind, outcome));
-          instruments.operationSeconds.record((performance.now() - begun) / 1000, labelsOf(kind, outcome));
-          return outcome;
-        } finally {
-          span.end();
-        }
-      },
-    );
+    const outcome = await context.with(trace.setSpan(parent, span), work);
+    const labels = labelsOf(kind, outcome);
+    span.setAttribute('state_archive.operation.outcome', labels.outcome);
+    instruments.state_archive_operations.add(1, labels);
+    instruments.state_archive_operation_duration_seconds.record((performance.now() - begun) / 1000, labels);
+    return outcome;
   } finally {
-    instruments.operationsActive.add(-1, { kind });
+    span.end();
+    instruments[ACTIVE].add(-1, { kind });
   }
 }
 
 /** Tells of work that it failed, or was refused, with a code of the API's: on the span at hand too, for an operation. */
 export function noteRefusal(by: RefusedBy, code: string): void {
-  instruments.refusals.add(1, { by, code });
+  instruments.state_archive_refusals.add(1, { by, code });
   if (by === 'operation') markFailed(trace.getActiveSpan(), code);
 }
 
@@ -291,9 +273,9 @@ export function noteMoved(
 ): void {
   const { versions } = moved;
   const [rawBytes, archiveBytes] = [Number(moved.rawBytes), Number(moved.archive.sizeBytes)];
-  instruments.versions.add(versions, { kind });
-  instruments.rawBytes.add(rawBytes, { kind });
-  instruments.archiveBytes.add(archiveBytes, { kind });
+  instruments.state_archive_versions.add(versions, { kind });
+  instruments.state_archive_raw_bytes.add(rawBytes, { kind });
+  instruments.state_archive_archive_bytes.add(archiveBytes, { kind });
   trace.getActiveSpan()?.setAttributes({
     'state_archive.versions': versions,
     'state_archive.raw_bytes': rawBytes,
@@ -303,13 +285,13 @@ export function noteMoved(
 
 /** Tells how many bytes of a file were received. */
 export function noteUpload(way: 'inline' | 'staged', bytes: number): void {
-  instruments.uploadBytes.add(bytes, { way });
+  instruments.state_archive_upload_bytes.add(bytes, { way });
 }
 
 /** Tells how a download ended, and how many bytes were handed out here. */
 export function noteDownload(outcome: 'whole' | 'cut' | 'redirected', bytes: bigint): void {
-  instruments.downloads.add(1, { outcome });
-  instruments.downloadBytes.add(Number(bytes));
+  instruments.state_archive_downloads.add(1, { outcome });
+  instruments.state_archive_download_bytes.add(Number(bytes));
 }
 
 /** Does a part of the work at hand, and tells how long it took; within a trace, as a span of its own. */
@@ -325,25 +307,19 @@ export async function inPhase<Result>(phase: Phase, work: () => Promise<Result>)
   }
 }
 
-/** A phase that ends elsewhere than it began. */
-interface BegunPhase {
-  run<Result>(work: () => Result): Result;
-  fail(error: unknown): void;
-  end(): void;
-}
-
 /** Begins a phase of the work at hand, for whoever cannot do with {@link inPhase}. */
-export function beginPhase(phase: Phase): BegunPhase {
+export function beginPhase(phase: Phase) {
   const begun = performance.now();
   const around = context.active();
   // Where no trace is kept of what it is a part of, there is nothing to be a part of.
   const span = trace.getSpan(around) && tracer().startSpan(phase, {}, around);
   return {
-    run: (work) => (span === undefined ? work() : context.with(trace.setSpan(around, span), work)),
-    fail: (error) => markFailed(span, typeOf(error)),
+    run: <Result>(work: () => Result): Result =>
+      span === undefined ? work() : context.with(trace.setSpan(around, span), work),
+    fail: (error: unknown) => markFailed(span, typeOf(error)),
     end() {
       span?.end();
-      instruments.phaseSeconds.record((performance.now() - begun) / 1000, { phase });
+      instruments.state_archive_phase_duration_seconds.record((performance.now() - begun) / 1000, { phase });
     },
   };
 }

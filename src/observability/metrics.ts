@@ -3,7 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { metrics, type Observable } from '@opentelemetry/api';
 import { PrometheusExporter, PrometheusSerializer } from '@opentelemetry/exporter-prometheus';
 import { MeterProvider } from '@opentelemetry/sdk-metrics';
-import { useCurrentMeterProvider } from '../base/telemetry.ts';
+import { makeEach, useCurrentMeterProvider } from '../base/telemetry.ts';
 import { type ObservedService, resourceOf } from './resource.ts';
 
 /** The connections of a pool, at this moment. */
@@ -80,12 +80,9 @@ export function startMetrics(service: ObservedService, { pools, queueDepth }: Me
   loop.enable();
 
   const meter = provider.getMeter('kilolock-state-archive');
-  const gauges = Object.fromEntries(
-    Object.entries(GAUGES).map(([name, description]) => [
-      name,
-      meter.createObservableGauge(name, { description }),
-    ]),
-  ) as Record<keyof typeof GAUGES, Observable>;
+  const gauges: Record<keyof typeof GAUGES, Observable> = makeEach(GAUGES, (name, description) =>
+    meter.createObservableGauge(name, { description }),
+  );
   let reading: Promise<QueueDepth> | null = null;
   /** However often it is asked for, one statement is at work at a time; null when the database does not say, or not soon. */
   const lookAtQueue = (): Promise<QueueDepth | null> => {
