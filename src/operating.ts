@@ -13,30 +13,18 @@ import type { Listener } from './database/notifications.ts';
 import type { Lane } from './database/purposes.ts';
 import { Inspector } from './inspection/inspector.ts';
 import type { PoolUse } from './observability/metrics.ts';
-import { type Observability, startObservability } from './observability/observability.ts';
+import { startObservability } from './observability/observability.ts';
 import { DownloadAccesses } from './operations/downloads.ts';
 import { Environments } from './operations/environments.ts';
 import { HOUSEKEEPING_MS, housekeep } from './operations/housekeeping.ts';
 import { OperationQueue } from './operations/operation-queue.ts';
-import { OperationSweep, sweepOperations } from './operations/operation-sweep.ts';
+import { startSweep, sweepOperations } from './operations/operation-sweep.ts';
 import { openWorkshop } from './operations/operation-work.ts';
 import { OperationWorker } from './operations/operation-worker.ts';
 import { type ArchiveServices, TOOL } from './operations/services.ts';
 import { UploadsInFlight } from './operations/uploads-in-flight.ts';
 import { openArchiveStore } from './store/archive-store.ts';
 import { openScratch } from './store/scratch.ts';
-
-/** What works on operations in this process, and what operations are worked on with. */
-export interface Operating {
-  readonly services: ArchiveServices;
-  readonly observability: Observability;
-  /** Takes no new operations up. Those at work go on. */
-  stopTaking(): void;
-  /** Hands back what is at work, for others to take up; nothing of it is left behind. */
-  handBack(): Promise<void>;
-  /** Closes the rest. The control database is the caller's to close. */
-  close(): Promise<void>;
-}
 
 /** A request may hold a snapshot up to the thread it is inspected in. */
 const MIN_INSPECTIONS = 4;
@@ -53,13 +41,10 @@ const DATA_DIRECTORY = 'DATA_DIR cannot be used';
 /**
  * Begins to work on operations, on a prepared control database.
  *
+ * @returns what works on operations in this process, and what operations are worked on with.
  * @throws OperatorError when DATA_DIR or the database cannot be used.
  */
-export async function startOperating(
-  config: Config,
-  database: KilolockDatabase,
-  logger: Logger,
-): Promise<Operating> {
+export async function startOperating(config: Config, database: KilolockDatabase, logger: Logger) {
   const queue = new OperationQueue(database);
   const ownDatabases = new EnvironmentDatabases({
     maxDatabases: ENVIRONMENT_DATABASES,
@@ -107,17 +92,20 @@ export async function startOperating(
   await housekeep(services);
   const housekeeping = setInterval(() => void housekeep(services), HOUSEKEEPING_MS);
   housekeeping.unref();
-  const sweep = new OperationSweep({ queue, openDatabases: () => environments.openDatabases, logger });
+  const endSweep = startSweep({ queue, openDatabases: () => environments.openDatabases, logger });
   worker.start(openWorkshop(services));
   const listener = listenToOthers(config, queue, worker, logger);
   return {
     services,
     observability,
+    /** Takes no new operations up. Those at work go on. */
     stopTaking: () => worker.stopTaking(),
+    /** Hands back what is at work, for others to take up; nothing of it is left behind. */
     handBack: () => worker.close(HAND_BACK_MS),
-    async close() {
+    /** Closes the rest. The control database is the caller's to close. */
+    async close(): Promise<void> {
       clearInterval(housekeeping);
-      sweep.close();
+      endSweep();
       await Promise.all([listener?.close(), ownDatabases.close(), inspector.close(), observability.close()]);
     },
   };

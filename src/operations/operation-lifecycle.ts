@@ -7,7 +7,7 @@ import type { Database } from '../database/types.ts';
 import { type RestoreReport, writeReport } from '../restore/report.ts';
 import { operationIdOf } from './archive-keys.ts';
 import type { QueuedOperation } from './operation-queue.ts';
-import type { ArchiveRecord, OperationKind, OperationRecord, OperationStatus } from './operation-records.ts';
+import type { ArchiveRecord, OperationRecord, OperationStatus } from './operation-records.ts';
 import { environmentOf, type OperationRequest, readRequest } from './operation-request.ts';
 import type { UserError, UserErrorCode } from './user-error.ts';
 
@@ -62,8 +62,6 @@ export interface Attempt {
 
 /** An operation that was taken up, as its row tells of it. */
 export interface ClaimedOperation extends Attempt {
-  readonly kind: OperationKind;
-  readonly stateName: string;
   readonly stateId: string | null;
   readonly requestId: string;
   readonly supportReason: string | null;
@@ -128,8 +126,8 @@ export async function claimOperation(
             select count(*) from state_archive.operation other
             where other.tenant_id = operation.tenant_id and other.workspace_id = operation.workspace_id
               and other.environment_id = operation.environment_id and other.status = 'RUNNING'))
-      returning id, attempt, kind, state_name as "stateName", state_id as "stateId", request_id as "requestId",
-        support_reason as "supportReason", traceparent, extract(epoch from ${now} - created_at)::float8 as "ageSeconds"
+      returning id, attempt, state_id as "stateId", request_id as "requestId", support_reason as "supportReason",
+        traceparent, extract(epoch from ${now} - created_at)::float8 as "ageSeconds"
     `.execute(db);
     const [claimed] = rows;
     if (claimed !== undefined) return { kind: 'claimed', operation: { ...claimed, request } };

@@ -20,50 +20,34 @@ interface SweepOptions {
  * Finds, every five seconds, what nobody looks after: operations that are recorded and not queued, and those whose worker has
  * fallen silent, are queued again; those that nobody takes up any more are given up. In the databases of environments it looks
  * every half a minute. Every process does so; twice does no harm. Each database is served by itself.
+ *
+ * @returns ends it.
  */
-export class OperationSweep {
-  readonly #options: SweepOptions;
-  readonly #timer: NodeJS.Timeout;
-  readonly #sweeping = new Set<unknown>();
-  #sweeps = 0;
-
-  constructor(options: SweepOptions) {
-    this.#options = options;
-    this.#timer = setInterval(() => this.#sweep(), SWEEP_MS);
-    this.#timer.unref();
-  }
-
-  close(): void {
-    clearInterval(this.#timer);
-  }
-
-  #sweep(): void {
-    const { queue, openDatabases } = this.#options;
-    const [control, ...others] = openDatabases();
-    void this.#once(queue, () => queue.putBackAbandoned());
-    this.#sweeps += 1;
-    // A database without a connection is at rest, and would be kept from closing by being asked.
-    const awake =
-      this.#sweeps % SWEEPS_BETWEEN_OTHERS === 0 ? others.filter(({ isAtRest }) => !isAtRest) : [];
-    for (const database of control === undefined ? awake : [control, ...awake]) {
-      void this.#once(database, () => sweepOperations(database, queue));
-    }
-  }
-
-  async #once(subject: unknown, work: () => Promise<void>): Promise<void> {
-    if (this.#sweeping.has(subject)) return;
-    this.#sweeping.add(subject);
+export function startSweep({ queue, openDatabases, logger }: SweepOptions): () => void {
+  const sweeping = new Set<unknown>();
+  const once = async (subject: unknown, work: () => Promise<void>) => {
+    if (sweeping.has(subject)) return;
+    sweeping.add(subject);
     try {
       await work();
     } catch (error) {
-      this.#options.logger.warn(
-        { error: describeError(error) },
-        'abandoned operations could not be looked for',
-      );
+      logger.warn({ error: describeError(error) }, 'abandoned operations could not be looked for');
     } finally {
-      this.#sweeping.delete(subject);
+      sweeping.delete(subject);
     }
-  }
+  };
+  let sweeps = 0;
+  const timer = setInterval(() => {
+    void once(queue, () => queue.putBackAbandoned());
+    sweeps += 1;
+    const [control, ...others] = openDatabases();
+    // A database without a connection is at rest, and would be kept from closing by being asked.
+    const awake = sweeps % SWEEPS_BETWEEN_OTHERS === 0 ? others.filter(({ isAtRest }) => !isAtRest) : [];
+    for (const database of control === undefined ? awake : [control, ...awake]) {
+      void once(database, () => sweepOperations(database, queue));
+    }
+  }, SWEEP_MS).unref();
+  return () => clearInterval(timer);
 }
 
 /** Looks after the operations that one database records. */

@@ -71,25 +71,11 @@ function pieceKeyOf(uploadId: string): string {
   return `${uploadId}.${randomUUID()}`;
 }
 
-/** A file that is announced: how long it is, and what it is. */
-interface UploadAnnouncement {
-  readonly byteLength: bigint;
-  /** Lowercase hex. */
-  readonly sha256: string;
-  readonly fileName: string | null;
-}
-
-/** An upload that is waited for. */
-export interface StagedUpload {
-  readonly id: string;
-  /** Where to send the file, with tus 1.0. Whoever has it may send: it is a secret. */
-  readonly url: string;
-  readonly expiresAt: string;
-}
-
 /**
  * Waits for a file, by a link that is good for a day, or as long as the caller's credential when that is shorter.
  *
+ * @param announced how long the file is, and what it is; its digest in lowercase hex.
+ * @returns where to send the file, with tus 1.0. Whoever has that may send: it is a secret.
  * @throws RequestRefusedError INVALID_INPUT, ARCHIVE_TOO_LARGE; QUOTA_EXCEEDED when the caller has as many uploads, or as many
  *   bytes of them, as one may.
  * @throws NotPermittedError when the caller may not import there.
@@ -100,9 +86,10 @@ export async function stageUpload(
     'links' | 'limits' | 'maxUploadsPerPrincipal' | 'maxUploadBytesPerPrincipal'
   >,
   { caller }: CallerRequest,
-  { byteLength, sha256, fileName }: UploadAnnouncement,
+  announced: { readonly byteLength: bigint; readonly sha256: string; readonly fileName: string | null },
   publicUrl: string,
-): Promise<StagedUpload> {
+): Promise<{ readonly id: string; readonly url: string; readonly expiresAt: string }> {
+  const { byteLength, sha256, fileName } = announced;
   if (!may(caller, 'state.import'))
     throw new NotPermittedError('Your credential does not permit imports there.');
   const { maxArchiveBytes } = services.limits;

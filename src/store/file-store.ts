@@ -129,16 +129,23 @@ function isBeside(name: string): boolean {
   return name.endsWith(PARTIAL) || name.endsWith(RETAINED);
 }
 
-/** Writes a small file, so that it has its old contents or its new ones. */
-async function replace(path: string, text: string): Promise<void> {
-  const partial = join(dirname(path), randomUUID() + PARTIAL);
+/** Has something done with the name of a file that is not whole yet, and is gone afterwards. */
+async function withPartial(directory: string, work: (partial: string) => Promise<void>): Promise<void> {
+  const partial = join(directory, randomUUID() + PARTIAL);
   try {
-    await writeFile(partial, text, { mode: 0o600, flag: 'wx', flush: true });
-    await rename(partial, path);
-    await flush(dirname(path));
+    await work(partial);
   } finally {
     await rm(partial, { force: true });
   }
+}
+
+/** Writes a small file, so that it has its old contents or its new ones. */
+async function replace(path: string, text: string): Promise<void> {
+  await withPartial(dirname(path), async (partial) => {
+    await writeFile(partial, text, { mode: 0o600, flag: 'wx', flush: true });
+    await rename(partial, path);
+    await flush(dirname(path));
+  });
 }
 
 async function digestOf(path: string, signal: AbortSignal): Promise<string> {
@@ -149,35 +156,28 @@ async function digestOf(path: string, signal: AbortSignal): Promise<string> {
 
 /** Copies a file from another file system, so that it appears whole. */
 async function linkCopy(path: string, name: string, signal: AbortSignal): Promise<void> {
-  const partial = join(dirname(name), randomUUID() + PARTIAL);
-  try {
+  await withPartial(dirname(name), async (partial) => {
     await copyFile(path, partial, constants.COPYFILE_EXCL);
     await flush(partial);
     signal.throwIfAborted();
     await link(partial, name);
-  } finally {
-    await rm(partial, { force: true });
-  }
+  });
 }
 
 async function refuseWithoutLinks(directory: string): Promise<void> {
-  const [first, second] = [randomUUID(), randomUUID()].map((name) => join(directory, name + PARTIAL)) as [
-    string,
-    string,
-  ];
-  try {
-    await writeFile(first, '', { mode: 0o600, flag: 'wx' });
-    await link(first, second);
-  } catch (error) {
+  const tryLink = (first: string) =>
+    withPartial(directory, async (second) => {
+      await writeFile(first, '', { mode: 0o600, flag: 'wx' });
+      await link(first, second);
+    });
+  await withPartial(directory, tryLink).catch((error: unknown) => {
     if (!['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK'].some((code) => isErrno(error, code)))
       throw error;
     throw new OperatorError(
       'ARCHIVE_STORE_URL cannot be used: the file system of that directory has no hard links, by which exactly one of several writers is the first.',
       { cause: error },
     );
-  } finally {
-    for (const path of [first, second]) await rm(path, { force: true });
-  }
+  });
 }
 
 async function unlessMissing<Found>(found: Promise<Found>): Promise<Found | null> {
