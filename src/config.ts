@@ -56,18 +56,11 @@ const readBy = <Value>(read: (text: string) => Value | null, expected: string) =
     return z.NEVER;
   });
 
-const storeUrl = readBy((text): ArchiveStoreLocation | null => {
+const storeUrl = readBy((text) => {
   const s3 = /^s3:\/\/([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:\/([A-Za-z0-9!_.*'()/-]*))?$/.exec(text);
-  if (s3)
-    return {
-      kind: 's3',
-      bucket: s3[1] ?? '',
-      prefix: trimEnd(s3[2] ?? '', '/'),
-      hasOwnEndpoint: false,
-      isAddressed: false,
-    };
+  if (s3) return { kind: 's3', bucket: s3[1] ?? '', prefix: trimEnd(s3[2] ?? '', '/') } as const;
   const isFile = /^file:\/\/\/[^?#]/.test(text) && URL.canParse(text);
-  return isFile ? { kind: 'file', directory: fileURLToPath(text) } : null;
+  return isFile ? ({ kind: 'file', directory: fileURLToPath(text) } as const) : null;
 }, 'file:///an/absolute/directory or s3://bucket/prefix');
 
 const signingKey = readBy(readSigningKey, 'a private Ed25519 key, in PEM (PKCS#8) without a passphrase');
@@ -293,7 +286,10 @@ function storeLocation(
   >,
   dataDirectory: string,
 ): ArchiveStoreLocation {
-  const location = value.ARCHIVE_STORE_URL ?? { kind: 'file', directory: join(dataDirectory, 'store') };
+  const location = value.ARCHIVE_STORE_URL ?? {
+    kind: 'file' as const,
+    directory: join(dataDirectory, 'store'),
+  };
   if (location.kind === 'file') {
     if (value.ARCHIVE_STORE_LINKS === 'own') return location;
     throw unusable('ARCHIVE_STORE_LINKS=presigned needs an ARCHIVE_STORE_URL that begins with s3://');

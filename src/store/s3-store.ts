@@ -145,7 +145,7 @@ export function openS3Store(
     assertKey(key);
     return { Bucket, Key: Prefix + key };
   };
-  const head = (key: string) => unlessMissing(client.send(new HeadObjectCommand(at(key))));
+  const head = (key: string) => reaching(client.send(new HeadObjectCommand(at(key))));
 
   /**
    * Has an object kept, and believes what the bucket then shows: there are servers that ignore what they do not know, and
@@ -163,7 +163,7 @@ export function openS3Store(
       if (MISSING.includes(error.name)) throw new ObjectMissingError(key, { cause: error });
       throw new RetentionRefusedError(`the bucket refuses it (${error.name})`, { cause: error });
     }
-    const there = await reaching(head(key));
+    const there = await head(key);
     if (there === null) throw new ObjectMissingError(key);
     if (!isKept(there)) {
       throw new RetentionRefusedError(
@@ -209,7 +209,7 @@ export function openS3Store(
         } catch (error) {
           signal.throwIfAborted();
           // An answer may have been lost: what is there tells what came of it, and whose it is.
-          const there = await reaching(head(key));
+          const there = await head(key);
           if (there?.Metadata?.sha256 === file.sha256) return;
           if (there !== null) throw new ObjectExistsError(key);
           if (!isConflict(error) || tries === PUT_TRIES) throw unavailable(error);
@@ -218,13 +218,13 @@ export function openS3Store(
     },
 
     async sizeOf(key) {
-      const found = await reaching(head(key));
+      const found = await head(key);
       return found && BigInt(found.ContentLength ?? 0);
     },
 
     async read(key, range) {
       const Range = range && `bytes=${range.start}-${range.end}`;
-      const found = await reaching(unlessMissing(client.send(new GetObjectCommand({ ...at(key), Range }))));
+      const found = await reaching(client.send(new GetObjectCommand({ ...at(key), Range })));
       if (found === null) throw new ObjectMissingError(key);
       // In Node.js it is one.
       return tellingFailure(found.Body as Readable);
@@ -252,7 +252,7 @@ export function openS3Store(
               ObjectLockMode === 'COMPLIANCE' &&
               ObjectLockRetainUntilDate !== undefined &&
               ObjectLockRetainUntilDate >= until;
-            const there = await reaching(head(key));
+            const there = await head(key);
             if (there !== null && isLongEnough(there)) return;
             const Retention = { Mode: 'COMPLIANCE', RetainUntilDate: until } as const;
             await keep(
@@ -295,7 +295,7 @@ export function openS3Store(
 
     async remove(key) {
       // The bucket would not refuse: it would hide the object behind a marker.
-      if (hasObjectLock && isLocked(await reaching(head(key)))) return false;
+      if (hasObjectLock && isLocked(await head(key))) return false;
       await reaching(client.send(new DeleteObjectCommand(at(key))), notLetGo);
       return true;
     },
@@ -304,19 +304,20 @@ export function openS3Store(
       let refusal: RemovalRefusedError | null = null;
       let from: Pick<ListMultipartUploadsCommandInput, 'KeyMarker' | 'UploadIdMarker'> | null = {};
       while (from !== null) {
-        const page: ListMultipartUploadsCommandOutput = await reaching(
+        const page: ListMultipartUploadsCommandOutput | null = await reaching(
           client.send(new ListMultipartUploadsCommand({ Bucket, Prefix, ...from })),
         );
-        for (const { Key, UploadId, Initiated } of page.Uploads ?? []) {
+        for (const { Key, UploadId, Initiated } of page?.Uploads ?? []) {
           if (Initiated === undefined || Date.now() - Initiated.getTime() < olderThanMs) continue;
           const aborted = client.send(new AbortMultipartUploadCommand({ Bucket, Key, UploadId }));
-          await reaching(unlessMissing(aborted), notLetGo).catch((error: unknown) => {
+          await reaching(aborted, notLetGo).catch((error: unknown) => {
             if (!(error instanceof RemovalRefusedError)) throw error;
             refusal = error;
           });
         }
-        const { NextKeyMarker: KeyMarker, NextUploadIdMarker: UploadIdMarker } = page;
-        from = page.IsTruncated ? { KeyMarker, UploadIdMarker } : null;
+        from = page?.IsTruncated
+          ? { KeyMarker: page.NextKeyMarker, UploadIdMarker: page.NextUploadIdMarker }
+          : null;
       }
       if (refusal !== null) throw refusal;
     },
@@ -339,13 +340,18 @@ function tellingFailure(body: Readable): Readable {
   return body.pipe(told);
 }
 
+/** How S3 says that what was asked for is not there. */
+const MISSING = ['NoSuchKey', 'NotFound', 'NoSuchUpload'];
+
+/** What the bucket answers; null when what was asked for is not there. */
 async function reaching<Answer>(
   answer: Promise<Answer>,
   failureOf: (error: unknown) => StoreUnavailableError = unavailable,
-): Promise<Answer> {
+): Promise<Answer | null> {
   try {
     return await answer;
   } catch (error) {
+    if (error instanceof S3ServiceException && MISSING.includes(error.name)) return null;
     throw failureOf(error);
   }
 }
@@ -363,18 +369,6 @@ function unavailable(error: unknown): StoreUnavailableError {
 
 function joined(prefix: string, name: string): string {
   return prefix === '' ? name : `${prefix}/${name}`;
-}
-
-/** How S3 says that what was asked for is not there. */
-const MISSING = ['NoSuchKey', 'NotFound', 'NoSuchUpload'];
-
-async function unlessMissing<Found>(found: Promise<Found>): Promise<Found | null> {
-  try {
-    return await found;
-  } catch (error) {
-    if (error instanceof S3ServiceException && MISSING.includes(error.name)) return null;
-    throw error;
-  }
 }
 
 /** Whether another put of the same key was under way at the same moment. */
