@@ -3,7 +3,7 @@ import { loadOrCreateDevelopmentKey, signDevelopmentToken } from './auth/develop
 import { blameOperator, exitWith } from './base/operator-error.ts';
 import { exitOnSignal, shutDownOnSignal } from './base/shut-down.ts';
 import { type Config, readConfig } from './config.ts';
-import { connectDatabase, type KilolockDatabase } from './database/connection.ts';
+import { connectDatabase } from './database/connection.ts';
 import { prepareControlDatabase } from './database/prepare.ts';
 import { refuseUnusableDatabase } from './database/readiness.ts';
 import { assertAddressIsFree, type Service, startService } from './service.ts';
@@ -35,13 +35,8 @@ async function main(): Promise<void> {
   }
 }
 
-interface OpenDatabase {
-  readonly database: KilolockDatabase;
-  readonly close: () => Promise<void>;
-}
-
 /** The database of `DATABASE_URL`, prepared; without it, the embedded one with a sample history. */
-async function openDatabase(config: Config, logger: Logger): Promise<OpenDatabase> {
+async function openDatabase(config: Config, logger: Logger) {
   if (config.databaseUrl === null) {
     // biome-ignore lint/style/noRestrictedImports: the one way into development/, which nothing else needs
     const { openDevelopmentDatabase } = await import('./development/database.ts');

@@ -2,7 +2,7 @@ import { rm } from 'node:fs/promises';
 import { abortable } from '../archive/abortable.ts';
 import { readArchiveFile } from '../archive/archive-file.ts';
 import { readManifestState } from '../archive/manifest-state.ts';
-import type { ArchivedState, HistoryProgress } from '../archive/model.ts';
+import type { HistoryProgress } from '../archive/model.ts';
 import { inPhase, noteMoved } from '../base/telemetry.ts';
 import type { KilolockDatabase } from '../database/connection.ts';
 import type { Caller } from '../history/states.ts';
@@ -139,15 +139,23 @@ function fingerprintOf(
   return { ...source, label, onConflict: policy, allowSharedLineage, dryRun };
 }
 
-/** Where the archive would go, by what it claims to be; refused when it cannot go there. */
+/**
+ * Where the archive would go, by what it claims to be; refused when it cannot go there. It is read within the request, and given
+ * up with it.
+ */
 async function findDestination(
-  services: ArchiveServices,
-  request: CallerRequest,
+  { limits }: ArchiveServices,
+  { caller, signal }: CallerRequest,
   bytes: AsyncIterable<Uint8Array>,
   input: ImportRequest,
 ): Promise<Destination> {
-  const { caller } = request;
-  const state = await archivedStateOf(bytes, services, request);
+  const state = await readManifestState(abortable(bytes, signal), limits).catch((error: unknown) => {
+    if (!signal?.aborted) throw error;
+    throw new RequestRefusedError(
+      'OPERATION_INTERRUPTED',
+      'The request was given up before there was an operation. Nothing was written; ask again.',
+    );
+  });
   const destination = destinationOf(caller.namespace, input.label ?? state.label);
   refuseUncovered(caller, destination.label, input.onConflict.kind);
   await findPlace(caller.database.for('read'), { ...input, destination }, state);
@@ -194,23 +202,6 @@ export function importWork(
         await removeUsedUpload(services, database, order.upload.key);
     },
   };
-}
-
-/** What the file claims to be. Read within the request, and given up with it. */
-async function archivedStateOf(
-  bytes: AsyncIterable<Uint8Array>,
-  { limits }: ArchiveServices,
-  { signal }: CallerRequest,
-): Promise<ArchivedState> {
-  try {
-    return await readManifestState(abortable(bytes, signal), limits);
-  } catch (error) {
-    if (!signal?.aborted) throw error;
-    throw new RequestRefusedError(
-      'OPERATION_INTERRUPTED',
-      'The request was given up before there was an operation. Nothing was written; ask again.',
-    );
-  }
 }
 
 async function runImport(

@@ -71,24 +71,24 @@ export class OperationQueue {
     for (const job of await this.#boss.fetch(OPERATION_QUEUE, { batchSize: count })) {
       const { data } = jobData.safeParse(job.data);
       if (data !== undefined) taken.push({ id: job.id, retryCount: job.retryCount, ...data });
-      else await this.#boss.fail(OPERATION_QUEUE, attemptOf(job));
+      else await this.#boss.fail(OPERATION_QUEUE, job);
     }
     return taken;
   }
 
   /** Says that jobs are still in hand. */
   async hold(jobs: readonly Job[]): Promise<void> {
-    if (jobs.length > 0) await this.#boss.touch(OPERATION_QUEUE, jobs.map(attemptOf));
+    if (jobs.length > 0) await this.#boss.touch(OPERATION_QUEUE, [...jobs]);
   }
 
   /** Puts a job back for somebody to take later: after a second at first, and after eight at most. */
   async putBack(job: Job): Promise<void> {
-    await this.#boss.fail(OPERATION_QUEUE, attemptOf(job));
+    await this.#boss.fail(OPERATION_QUEUE, job);
   }
 
   /** Removes a job whose operation is over, or another's. */
   async remove(job: Job): Promise<void> {
-    await this.#boss.deleteJob(OPERATION_QUEUE, attemptOf(job));
+    await this.#boss.deleteJob(OPERATION_QUEUE, job);
   }
 
   /**
@@ -111,8 +111,4 @@ export class OperationQueue {
   async putBackAbandoned(): Promise<void> {
     await this.#boss.supervise(OPERATION_QUEUE);
   }
-}
-
-function attemptOf({ id, retryCount }: Pick<Job, 'id' | 'retryCount'>) {
-  return { id, retryCount };
 }
