@@ -9,7 +9,7 @@ import { operationIdOf } from './archive-keys.ts';
 import type { QueuedOperation } from './operation-queue.ts';
 import type { ArchiveRecord, OperationRecord, OperationStatus } from './operation-records.ts';
 import { environmentOf, type OperationRequest, readRequest } from './operation-request.ts';
-import type { UserError, UserErrorCode } from './user-error.ts';
+import { interruption, type UserError, type UserErrorCode } from './user-error.ts';
 
 /**
  * @file Every statement that changes an operation's status. The row is the truth of what became of an operation, whatever the
@@ -94,13 +94,11 @@ export async function claimOperation(
   options: { readonly worker: string; readonly maxRunning: number },
 ): Promise<Claim> {
   return inTransaction(database, 'record', async ({ db }) => {
-    const read = () =>
-      db
-        .selectFrom('state_archive.operation')
-        .where('id', '=', id)
-        .select(['status', 'tenant_id as tenantId', 'request'])
-        .executeTakeFirst();
-    const found = await read();
+    const found = await db
+      .selectFrom('state_archive.operation')
+      .where('id', '=', id)
+      .select(['status', 'tenant_id as tenantId', 'request'])
+      .executeTakeFirst();
     // Where there is no request nobody else could do it.
     if (found === undefined || found.request === null) return { kind: 'over', request: null };
     const request = readRequest(found.request);
@@ -131,8 +129,8 @@ export async function claimOperation(
     `.execute(db);
     const [claimed] = rows;
     if (claimed !== undefined) return { kind: 'claimed', operation: { ...claimed, request } };
-    const left = await read();
-    return left === undefined || isOver(left.status) ? { kind: 'over', request } : { kind: 'not yet' };
+    const status = await readStatus(db, id);
+    return status === null || isOver(status) ? { kind: 'over', request } : { kind: 'not yet' };
   });
 }
 
@@ -197,15 +195,10 @@ export interface Retention {
   readonly legalHold: boolean;
 }
 
-/** How long an archive is kept. */
-export interface Keeping extends Retention {
-  /** The usual time. */
-  readonly retentionSeconds: number;
-}
-
 /** When the time of an archive is past. What is held is kept without end. */
 function expiryOf(
-  { retentionSeconds, legalHold }: Pick<Keeping, 'retentionSeconds' | 'legalHold'>,
+  retentionSeconds: number,
+  legalHold: boolean,
   finishedAt: RawBuilder<string>,
   retainUntil: RawBuilder<string>,
 ): RawBuilder<string> {
@@ -221,8 +214,8 @@ export interface Success {
   readonly report: RestoreReport | null;
   readonly versions: number;
   readonly rawBytes: bigint;
-  /** How long the archive is kept; null for an archive that is not kept. */
-  readonly kept: Keeping | null;
+  /** How long the archive is kept, the usual time and beyond it; null for an archive that is not kept. */
+  readonly kept: (Retention & { readonly retentionSeconds: number }) | null;
   /** The export that was taken of the history an import replaced. */
   readonly replacedOperationId: string | null;
 }
@@ -261,7 +254,9 @@ export async function markSucceeded(db: Kysely<Database>, attempt: Attempt, succ
       archive_object_key: archive.objectKey,
       report: report === null ? null : writeReport(report),
       replaced_operation_id: success.replacedOperationId,
-      expires_at: kept && expiryOf(kept, finishedAt, sql`${kept.retainUntil}::timestamptz`),
+      expires_at:
+        kept &&
+        expiryOf(kept.retentionSeconds, kept.legalHold, finishedAt, sql`${kept.retainUntil}::timestamptz`),
       retain_until: kept?.retainUntil ?? null,
     })
     .where('id', '=', attempt.id)
@@ -394,12 +389,9 @@ export function markCancelled(db: Kysely<Database>, id: string, cancelledBy: Can
   return endOperation(db, id, { cancelledBy }, sql<boolean>`operation.request is not null`);
 }
 
-const INTERRUPTED: UserError = {
-  code: 'OPERATION_INTERRUPTED',
-  message:
-    'The process that worked on the operation was not heard of any more, and nobody can take it up again. Nothing was written; ask again.',
-  path: null,
-};
+const INTERRUPTED = interruption(
+  'The process that worked on the operation was not heard of any more, and nobody can take it up again. Nothing was written; ask again.',
+);
 
 /**
  * Gives up the operations whose worker has fallen silent and that nobody takes up again: those that were taken up often
@@ -472,7 +464,7 @@ export async function markHeld(
 ): Promise<boolean> {
   const { numUpdatedRows } = await db
     .updateTable('state_archive.operation')
-    .set({ expires_at: expiryOf({ retentionSeconds, legalHold }, sql`finished_at`, sql`retain_until`) })
+    .set({ expires_at: expiryOf(retentionSeconds, legalHold, sql`finished_at`, sql`retain_until`) })
     .where('id', '=', id)
     .where('kind', '=', 'EXPORT')
     .where('status', '=', 'SUCCEEDED')

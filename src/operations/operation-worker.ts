@@ -24,7 +24,7 @@ import {
 import type { Job, OperationQueue } from './operation-queue.ts';
 import type { OperationRecord } from './operation-records.ts';
 import type { OperationRequest } from './operation-request.ts';
-import { toUserError } from './user-error.ts';
+import { interruption, toUserError } from './user-error.ts';
 
 /** What a job is given to work with. */
 export interface JobContext {
@@ -359,6 +359,5 @@ function outageOf(error: unknown): string | null {
 
 /** What is told when it has happened too often; before, the operation is taken up again. */
 function interrupted(what: string): Outcome {
-  const message = `${what} Nothing was written; ask again.`;
-  return { kind: 'interrupted', error: { code: 'OPERATION_INTERRUPTED', message, path: null } };
+  return { kind: 'interrupted', error: interruption(`${what} Nothing was written; ask again.`) };
 }

@@ -62,10 +62,6 @@ export function auditDetails({ caller, requestId }: CallerRequest): Readonly<Rec
   };
 }
 
+const { name, version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'));
 /** The software that writes archives, as they name it. */
-export const TOOL = readPackage();
-
-function readPackage(): { readonly name: string; readonly version: string } {
-  const { name, version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'));
-  return { name, version };
-}
+export const TOOL: { readonly name: string; readonly version: string } = { name, version };

@@ -9,7 +9,7 @@ import { type NewOperation, recordWithinLimits } from './operation-admission.ts'
 import { markQueued, readStatus } from './operation-lifecycle.ts';
 import type { OperationKind } from './operation-records.ts';
 import type { ArchiveServices, CallerRequest } from './services.ts';
-import { RequestRefusedError, type UserError } from './user-error.ts';
+import { interruption, RequestRefusedError, type UserError } from './user-error.ts';
 
 const MAX_WAIT_SECONDS = 25;
 
@@ -124,9 +124,7 @@ export async function waitForEnd(
 
 /** What is told of an operation whose record cannot be had. */
 export function undecided(operationId: string): UserError {
-  return {
-    code: 'OPERATION_INTERRUPTED',
-    message: `The connection to the database was lost. What became of operation ${operationId} is not known yet: ask for it by its id before you start another.`,
-    path: null,
-  };
+  return interruption(
+    `The connection to the database was lost. What became of operation ${operationId} is not known yet: ask for it by its id before you start another.`,
+  );
 }

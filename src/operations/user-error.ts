@@ -65,23 +65,16 @@ export function toUserError(error: unknown): UserError | null {
     return { code: error.code, message: error.message, path: error.inputPath && pathTo(...error.inputPath) };
   }
   if (error instanceof ArchiveError) {
-    return {
-      code: error.code,
-      message: `${sentence(error.message)} ${ADVICE[error.code]}`,
-      path: pathTo('file'),
-    };
+    const message = `${sentence(error.message)} ${ADVICE[error.code]}`;
+    return { code: error.code, message, path: pathTo('file') };
   }
   if (error instanceof DatabaseUnavailableError && !isConnectionLost(error)) {
-    return { code: 'OPERATION_INTERRUPTED', message: `${error.message} Nothing was written.`, path: null };
+    return interruption(`${error.message} Nothing was written.`);
   }
-  if (error instanceof StoreUnavailableError || isDiskFull(error)) {
-    const what = error instanceof StoreUnavailableError ? error.message : DISK_FULL;
-    return {
-      code: 'OPERATION_INTERRUPTED',
-      message: `${what} Nothing was written; ask again.`,
-      path: null,
-    };
+  if (error instanceof StoreUnavailableError) {
+    return interruption(`${error.message} Nothing was written; ask again.`);
   }
+  if (isDiskFull(error)) return interruption(`${DISK_FULL} Nothing was written; ask again.`);
   if (error instanceof RetentionRefusedError) {
     return { code: 'RETENTION_UNSUPPORTED', message: `${error.message} Nothing was changed.`, path: null };
   }
@@ -93,6 +86,11 @@ export function toUserError(error: unknown): UserError | null {
     return { code: error.code, message: error.message, path: pathTo('name') };
   }
   return null;
+}
+
+/** What is told of work that was interrupted, for a reason that lies with nobody's request. */
+export function interruption(message: string): UserError {
+  return { code: 'OPERATION_INTERRUPTED', message, path: null };
 }
 
 /** What is wrong with an archive, said of the input field that led to it. */
