@@ -85,9 +85,8 @@ export class OperationHeartbeats {
     if (ledger.isBeating) return;
     ledger.isBeating = true;
     try {
-      const sent = [...ledger.held];
-      const lost = new Set(await beat(database.for('record'), sent));
-      for (const held of sent) if (lost.has(held.id) && ledger.held.has(held)) held.onLost();
+      const lost = await beat(database.for('record'), [...ledger.held]);
+      for (const held of lost) if (ledger.held.has(held)) held.onLost();
     } catch (error) {
       this.#logger.warn(
         { error: describeError(error) },

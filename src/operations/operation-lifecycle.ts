@@ -152,15 +152,15 @@ export async function beginPart(db: Kysely<Database>, id: string, worker: string
 /**
  * Says of attempts that they are being worked on, and how far they are.
  *
- * @returns the operations that are no longer these attempts' to work on: cancelled, given up, or taken up by others. What is
+ * @returns those whose operations are no longer theirs to work on: cancelled, given up, or taken up by other attempts. What is
  *   locked at this moment is being settled, and is not among them.
  */
-export async function beat(
+export async function beat<Beating extends Attempt & Pick<OperationRecord, 'progress'>>(
   db: Kysely<Database>,
-  heartbeats: readonly (Attempt & Pick<OperationRecord, 'progress'>)[],
-): Promise<string[]> {
+  heartbeats: readonly Beating[],
+): Promise<Beating[]> {
   const ids = heartbeats.map(({ id }) => id);
-  const { rows } = await sql<{ id: string }>`
+  const { rows } = await sql<Attempt>`
     with beating as (
       select * from unnest(
         ${ids}::uuid[],
@@ -179,12 +179,14 @@ export async function beat(
         and operation.id in (
           select id from state_archive.operation where id = any(${ids}::uuid[]) for no key update skip locked)
     )
-    select beating.id from beating
+    select beating.id, beating.attempt from beating
     where not exists (
       select from state_archive.operation operation
       where operation.id = beating.id and operation.attempt = beating.attempt and operation.status = 'RUNNING')
   `.execute(db);
-  return rows.map(({ id }) => id);
+  return heartbeats.filter((each) =>
+    rows.some((lost) => lost.id === each.id && lost.attempt === each.attempt),
+  );
 }
 
 /** What an archive is kept by beyond the usual time. */

@@ -87,7 +87,7 @@ export class OperationWorker {
   /** Emits the id of an operation when an attempt at it has ended here. */
   readonly #ends = new EventEmitter().setMaxListeners(0);
   /** What the queue has given this process and not been told the end of. */
-  readonly #inHand = new Map<string, Job>();
+  readonly #inHand = new Set<Job>();
   readonly #atWork = new Set<Promise<void>>();
   #workshop: Workshop | null = null;
   #free: number;
@@ -191,7 +191,7 @@ export class OperationWorker {
   #begin(job: Job, workshop: Workshop | null): void {
     this.#free -= 1;
     this.#takeAgain = true;
-    this.#inHand.set(job.id, job);
+    this.#inHand.add(job);
     let isFree = false;
     const giveBack = () => {
       if (isFree) return;
@@ -201,7 +201,7 @@ export class OperationWorker {
     };
     const done = this.#run(job, workshop, giveBack).finally(() => {
       giveBack();
-      this.#inHand.delete(job.id);
+      this.#inHand.delete(job);
       this.#atWork.delete(done);
       this.#ends.emit(job.id);
     });
@@ -323,7 +323,7 @@ export class OperationWorker {
 
   async #hold(): Promise<void> {
     try {
-      await this.#options.queue.hold([...this.#inHand.values()]);
+      await this.#options.queue.hold([...this.#inHand]);
     } catch (error) {
       this.#warn(error, 'the queue could not be told what is worked on');
     }

@@ -249,6 +249,26 @@ describe('whoever looks after records', () => {
     });
   });
 
+  test('goes on for a later attempt of the same process when an earlier one learns that it is lost, and ends', async () => {
+    const id = await recordImport(backend.database, caller, randomUUID());
+    const heartbeats = new OperationHeartbeats(pino({ level: 'silent' }));
+    const lost: number[] = [];
+    const beats = [0, 1].map((attempt) =>
+      heartbeats.hold(backend.database, { id, attempt }, () => lost.push(attempt)),
+    );
+    await until(() => lost.length > 0);
+    beats[0]?.[Symbol.dispose]();
+    await fallSilent(id);
+    const isHeardOf = () =>
+      backend.query(
+        "select from state_archive.operation where id = $1 and heartbeat_at > now() - interval '5 seconds'",
+        [id],
+      );
+    await until(async () => (await isHeardOf()).length > 0);
+    expect(new Set(lost)).toEqual(new Set([0]));
+    heartbeats.close();
+  });
+
   test('is not kept from one database by another that does not answer', async () => {
     const [asked, end] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     const dead = interceptQueries(backend.database, async (statement) => {

@@ -182,7 +182,7 @@ describe('an attempt', () => {
       record(),
       [alive, taken, cancelled].map((id) => ({ id, attempt: 1, progress })),
     );
-    expect(lost.sort()).toEqual([taken, cancelled].sort());
+    expect(lost.map(({ id }) => id).sort()).toEqual([taken, cancelled].sort());
     expect(await operationOf(backend, caller, alive)).toMatchObject({ status: 'RUNNING', progress });
     expect(await operationOf(backend, caller, taken)).toMatchObject({ progress: { versionsDone: 0n } });
   });
