@@ -9,16 +9,13 @@ import { type ByteRange, parseRange } from './byte-range.ts';
 import { HttpError } from './http-error.ts';
 import { refuseOtherMethods } from './route-methods.ts';
 
-/** A file that a link gives access to. Of it no byte leaves before `begin` has put on record that it is given out. */
-export type Download = OpenArchive;
-
 /** Puts on record what came of a download. */
-type RecordEnd = Awaited<ReturnType<Download['begin']>>;
+type RecordEnd = Awaited<ReturnType<OpenArchive['begin']>>;
 
 /** What downloads need from the rest. */
 export interface DownloadRouteOptions {
   /** Null for whatever reason there is nothing to download; all reasons are answered alike. */
-  openDownload(operationId: string, linkToken: string, requestId: string): Promise<Download | null>;
+  openDownload(operationId: string, linkToken: string, requestId: string): Promise<OpenArchive | null>;
 }
 
 interface DownloadRequest {
@@ -52,7 +49,7 @@ export function addDownloadRoute(server: FastifyInstance, options: DownloadRoute
 async function answer(
   request: FastifyRequest,
   reply: FastifyReply,
-  download: Download,
+  download: OpenArchive,
 ): Promise<FastifyReply> {
   const etag = `"${download.sha256}"`;
   const size = Number(download.sizeBytes);
@@ -120,7 +117,7 @@ function namesAny(list: string, tags: readonly string[]): boolean {
 }
 
 /** @returns puts on record what came of the download; that it cannot is for the log. */
-async function putOnRecord({ scope: { logger } }: FastifyRequest, download: Download): Promise<RecordEnd> {
+async function putOnRecord({ scope: { logger } }: FastifyRequest, download: OpenArchive): Promise<RecordEnd> {
   try {
     const end = await download.begin();
     return (outcome) =>
@@ -139,7 +136,7 @@ async function putOnRecord({ scope: { logger } }: FastifyRequest, download: Down
 /** Opens the file once the access is on record, which says then that nothing was given out when it cannot be had. */
 async function open(
   request: FastifyRequest,
-  download: Download,
+  download: OpenArchive,
   range: ByteRange | null,
   end: RecordEnd,
 ): Promise<Readable> {

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import type { Download } from '../../src/http/download-route.ts';
+import type { OpenArchive } from '../../src/operations/downloads.ts';
 import { until } from '../support/until.ts';
 import { head, openSocket, send } from './support/requests.ts';
 import { startTestServer, type TestServer } from './support/test-server.ts';
@@ -19,7 +19,7 @@ let directory: string;
 let server: TestServer;
 let served: bigint[];
 let isWhole: boolean | undefined;
-let download: Download;
+let download: OpenArchive;
 
 beforeEach(async () => {
   directory = await mkdtemp(join(tmpdir(), 'download-test-'));
