@@ -34,14 +34,8 @@ export class HistoryDigest {
   }
 
   /** Versions come by ascending serial, each with the SHA-256 of its raw bytes. */
-  addVersion({
-    serial,
-    sha256,
-    terraformVersion,
-    source,
-    createdAt,
-    createdBy,
-  }: ArchivedVersion & { sha256: string }): void {
+  addVersion(version: ArchivedVersion & { sha256: string }): void {
+    const { serial, sha256, terraformVersion, source, createdAt, createdBy } = version;
     const fields = [String(serial), sha256, terraformVersion, source, createdAt, createdBy];
     this.#hash.update(line('version', fields));
   }

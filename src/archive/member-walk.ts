@@ -23,15 +23,11 @@ export class MemberWalk {
   /** The member that comes next, looked at but not taken; undefined before it has been looked at. */
   #next: TarEntry | null | undefined;
   #open: { entry: TarEntry; hash: Hash } | null = null;
-  readonly #finished: ReadMember[] = [];
+  /** Members read to their ends so far, in order. */
+  readonly finished: ReadMember[] = [];
 
   constructor(tar: AsyncIterable<Uint8Array>) {
     this.#entries = tarEntries(new ByteReader(tar));
-  }
-
-  /** Members read to their ends so far, in order. */
-  get finished(): readonly ReadMember[] {
-    return this.#finished;
   }
 
   /** The member that is being read, or null between members. */
@@ -83,7 +79,7 @@ export class MemberWalk {
     if (piece !== null) hash.update(piece);
     else {
       this.#open = null;
-      this.#finished.push({ name: entry.name, sha256: hash.digest('hex') });
+      this.finished.push({ name: entry.name, sha256: hash.digest('hex') });
     }
     return piece;
   }
@@ -91,7 +87,7 @@ export class MemberWalk {
   /** Skips what is left of the taken member, digesting it all the same. */
   async finish(): Promise<ReadMember> {
     while ((await this.read()) !== null);
-    return present(this.#finished.at(-1), 'a member has been taken');
+    return present(this.finished.at(-1), 'a member has been taken');
   }
 
   /** The whole of the taken member. */
@@ -159,7 +155,7 @@ export class MemberWalk {
     if (!isMemberName(found)) {
       return new ArchiveError('ARCHIVE_UNSAFE', `no archive has a member named ${quoted(found)}`, found);
     }
-    if (this.#finished.some(({ name }) => name === found)) {
+    if (this.finished.some(({ name }) => name === found)) {
       return new ArchiveError('ARCHIVE_UNSAFE', `the archive has two members named ${found}`, found);
     }
     return new ArchiveError('ARCHIVE_INCONSISTENT', `${found} stands where ${expected} belongs`, found);

@@ -175,9 +175,8 @@ export async function* readArchive(
       versions.push({ ...version, byteLength, sha256 });
     }
 
-    const members = [...walk.finished];
     const sums = await whole(MEMBER.sums);
-    checkSums(sums, members);
+    checkSums(sums, walk.finished.slice(0, -1));
 
     const attestation = (await walk.isNext(MEMBER.attestation))
       ? await whole(MEMBER.attestation, MAX_ATTESTATION_BYTES)
