@@ -66,6 +66,14 @@ function refuses(cases: Case[]): void {
   });
 }
 
+/** The archive in a gzip member whose header has this name (RFC 1952, 2.3). */
+function gzipNamed(name: string, flags = 8): Buffer {
+  const file = gzip(tarOf(archive));
+  const header = Buffer.from(file.subarray(0, 10));
+  header[3] = flags;
+  return Buffer.concat([header, Buffer.from(`${name}\0`), file.subarray(10)]);
+}
+
 describe('an honest archive', () => {
   it('is accepted from a tar of another make, in zstd, gzip or bare', async () => {
     const tar = await tarred(members);
@@ -84,6 +92,14 @@ describe('an honest archive', () => {
     expect((await verdict(gzip(tarOf(archive)), {}, 1)).historyDigest).toBe(expected.historyDigest);
   });
 
+  it('is accepted from a gzip that tells the name of its file, the longest that file systems have', async () => {
+    const expected = await verdict(archive);
+    const file = gzipNamed('n'.repeat(255));
+    for (const size of [1, 300, 100_000]) {
+      expect((await verdict(file, {}, size)).historyDigest).toBe(expected.historyDigest);
+    }
+  });
+
   it('is accepted when a tool padded its tar with more zero blocks', async () => {
     await expect(verdict(zstd(Buffer.concat([tarOf(archive), Buffer.alloc(8192)])))).resolves.toBeDefined();
   });
@@ -95,6 +111,9 @@ describe('another kind of file is ARCHIVE_UNSUPPORTED_FORMAT and called by what 
     ['an empty file', () => Buffer.alloc(0), unsupported(/an empty file/)],
     ['a state document', () => Buffer.from('{"version": 4}'), unsupported(/7b227665 \(JSON: a snapshot/)],
     ['a zip', () => Buffer.from('PK\x03\x04'), unsupported(/\(zip\)/)],
+    ['a gzip with a name without an end', () => gzipNamed('n'.repeat(600)), unsupported(/endless file name/)],
+    ['a gzip with extra fields', () => gzipNamed('', 4), unsupported(/extra fields/)],
+    ['a gzip with a comment', () => gzipNamed('', 16), unsupported(/extra fields/)],
     ['zeros', () => Buffer.alloc(4096), unsupported(/begins with 00000000/)],
     [
       'a zstd frame that needs a dictionary',
