@@ -1,6 +1,6 @@
 /**
- * @file What the tables hold that statements built by Kysely read or write: Kilolock's own (schema `public`, data model 1) and
- * the project's (schema `state_archive`). Generated from the catalogues of both; see test/database/types.test.ts.
+ * @file What the tables hold that this project reads or writes: Kilolock's own (schema `public`, data model 1) and the
+ * project's (schema `state_archive`). Generated from the catalogues of both; see test/database/types.test.ts.
  */
 
 import type {
@@ -20,28 +20,67 @@ export interface Database {
     tenant_id: string;
     name: string;
     token_hash: BytesColumn;
+    token_prefix: string;
+    created_at: WithDefault<TimestampColumn>;
     revoked_at: Nullable<TimestampColumn>;
+    last_used_at: Nullable<TimestampColumn>;
     environment_id: string;
     lifecycle_status: WithDefault<'active' | 'suspended' | 'archived'>;
+    lifecycle_changed_at: Nullable<TimestampColumn>;
+    lifecycle_changed_by: WithDefault<string>;
+    lifecycle_reason: WithDefault<string>;
   };
   /** Data model 1.9. */
   apply_runs: {
+    id: WithDefault<string>;
     state_id: string;
+    from_version_id: string;
+    to_version_id: Nullable<string>;
+    source_serial: BigIntColumn;
+    committed_serial: Nullable<BigIntColumn>;
+    actor: Nullable<string>;
+    started_at: WithDefault<TimestampColumn>;
+    finished_at: Nullable<TimestampColumn>;
+    resources_planned: Nullable<number>;
+    resources_applied: Nullable<number>;
+    resources_failed: Nullable<number>;
+    status: WithDefault<'running' | 'committed' | 'failed' | 'aborted'>;
+    error_summary: Nullable<string>;
+    info: WithDefault<JsonTextColumn>;
+    created_at: WithDefault<TimestampColumn>;
+    tenant_id: WithDefault<string>;
   };
-  /** Data model 1.12. */
+  /** Data model 1.12. `database_dsn` and `source_database_dsn` are secrets. */
   environments: {
     id: WithDefault<string>;
     tenant_id: string;
     env_public_id: WithDefault<string>;
     slug: string;
+    tier: WithDefault<'shared_host' | 'dedicated_host'>;
     status: WithDefault<'provisioning' | 'ready' | 'failed'>;
-    /** A secret. NULL or '' means the shared database. */
+    database_name: Nullable<string>;
+    /** NULL or '' means the shared database. */
     database_dsn: Nullable<string>;
+    created_at: WithDefault<TimestampColumn>;
+    updated_at: WithDefault<TimestampColumn>;
+    host_connection_name: Nullable<string>;
+    source_database_dsn: Nullable<string>;
+    provision_error: Nullable<string>;
+    provision_started_at: Nullable<TimestampColumn>;
+    provision_finished_at: Nullable<TimestampColumn>;
+    database_instance_key: WithDefault<string>;
+    last_migration_version: Nullable<number>;
+    last_migration_at: Nullable<TimestampColumn>;
+    last_migration_error: Nullable<string>;
     lifecycle_status: WithDefault<'active' | 'suspended' | 'archived'>;
+    lifecycle_changed_at: Nullable<TimestampColumn>;
+    lifecycle_changed_by: WithDefault<string>;
+    lifecycle_reason: WithDefault<string>;
     state_lock_default_mode: WithDefault<'auto' | 'vanilla' | 'kilolock'>;
   };
   /** Data model 1.10 and 6: the audit trail. */
   events: {
+    id: WithDefault<string>;
     kind: string;
     state_id: Nullable<string>;
     state_version_id: Nullable<string>;
@@ -52,60 +91,130 @@ export interface Database {
   };
   /** Data model 1.5: a full set of rows for each version. */
   outputs: {
+    id: WithDefault<string>;
     state_version_id: string;
     name: string;
+    value: JsonTextColumn;
+    value_type: JsonTextColumn;
+    sensitive: WithDefault<boolean>;
+    tenant_id: WithDefault<string>;
   };
   /** The person behind a personal access token (data model 7.3). */
   portal_accounts: {
     id: WithDefault<string>;
     email: string;
+    company: WithDefault<string>;
+    plan: WithDefault<string>;
+    password_salt: string;
+    password_hash: string;
+    password_login_enabled: WithDefault<boolean>;
+    auth_source: WithDefault<'password' | 'oidc'>;
+    oidc_provider: WithDefault<string>;
+    created_at: WithDefault<TimestampColumn>;
+    updated_at: WithDefault<TimestampColumn>;
   };
   portal_environment_pat_grants: {
     id: WithDefault<string>;
     account_id: string;
     environment_id: string;
+    granted_by: WithDefault<string>;
+    created_at: WithDefault<TimestampColumn>;
     revoked_at: Nullable<TimestampColumn>;
+    revoked_by: WithDefault<string>;
   };
   /** Data model 7.3. */
   portal_personal_access_tokens: {
     id: WithDefault<string>;
     account_id: string;
     token_hash: BytesColumn;
+    token_prefix: string;
+    created_at: WithDefault<TimestampColumn>;
+    last_used_at: Nullable<TimestampColumn>;
     revoked_at: Nullable<TimestampColumn>;
+    revoked_by: WithDefault<string>;
+    replaced_by_token_id: Nullable<string>;
   };
   rbac_permissions: {
     id: WithDefault<string>;
     key: string;
+    description: WithDefault<string>;
+    created_at: WithDefault<TimestampColumn>;
   };
   /** Data model 7.5. */
   rbac_principal_roles: {
+    id: WithDefault<string>;
     subject_kind: string;
     subject_id: string;
     role_id: string;
     scope_kind: WithDefault<'global' | 'tenant' | 'environment'>;
     scope_ref: WithDefault<string>;
+    granted_by: WithDefault<string>;
+    granted_at: WithDefault<TimestampColumn>;
     revoked_at: Nullable<TimestampColumn>;
   };
   rbac_role_permissions: {
     role_id: string;
     permission_id: string;
+    created_at: WithDefault<TimestampColumn>;
+  };
+  rbac_roles: {
+    id: WithDefault<string>;
+    key: string;
+    name: string;
+    description: WithDefault<string>;
+    created_at: WithDefault<TimestampColumn>;
   };
   /** Data model 1.9. */
   refresh_runs: {
+    id: WithDefault<string>;
     state_id: string;
+    from_version_id: string;
+    to_version_id: Nullable<string>;
+    started_at: WithDefault<TimestampColumn>;
+    finished_at: Nullable<TimestampColumn>;
+    resources_checked: Nullable<number>;
+    resources_changed: Nullable<number>;
+    resources_failed: Nullable<number>;
+    status: WithDefault<'running' | 'succeeded' | 'failed' | 'cancelled'>;
+    error_summary: Nullable<string>;
+    actor: Nullable<string>;
+    created_at: WithDefault<TimestampColumn>;
+    tenant_id: WithDefault<string>;
   };
   /** Data model 1.8. `tenant_id` is the zero tenant on every row Kilolock writes. */
   resource_reservations: {
+    id: WithDefault<string>;
     state_id: string;
+    apply_id: string;
+    address_glob: string;
+    mode: 'read' | 'write';
+    holder: string;
+    info: WithDefault<JsonTextColumn>;
+    acquired_at: WithDefault<TimestampColumn>;
+    expires_at: TimestampColumn;
+    tenant_id: WithDefault<string>;
   };
   /** Data model 1.4: one row per span of serials in which a resource stayed the same. */
   resources: {
+    id: WithDefault<string>;
     state_id: string;
     address: string;
     mode: 'managed' | 'data';
+    type: string;
+    name: string;
+    provider: string;
+    module_path: WithDefault<string>;
+    index_kind: WithDefault<'none' | 'int' | 'string'>;
+    index_value: Nullable<string>;
+    attributes: WithDefault<JsonTextColumn>;
+    sensitive_paths: WithDefault<JsonTextColumn>;
+    dependencies_raw: WithDefault<JsonTextColumn>;
     attributes_hash: string;
     create_serial: BigIntColumn;
     delete_serial: Nullable<BigIntColumn>;
+    created_at: WithDefault<TimestampColumn>;
+    tenant_id: WithDefault<string>;
+    schema_version: WithDefault<number>;
   };
   'state_archive.housekeeping': {
     task: string;
@@ -213,20 +322,41 @@ export interface Database {
   /** Data model 1.7 and 5. */
   state_locks: {
     state_id: string;
+    lock_id: string;
+    info: Nullable<string>;
+    who: Nullable<string>;
+    version: Nullable<string>;
+    created: Nullable<string>;
+    path: Nullable<string>;
     acquired_at: WithDefault<TimestampColumn>;
+    expires_at: Nullable<TimestampColumn>;
+    tenant_id: WithDefault<string>;
+    source_serial: Nullable<BigIntColumn>;
   };
   /** Data model 1.3 and 4. (tenant_id, state_id, tag) is unique. */
   state_version_tags: {
+    id: WithDefault<string>;
     tenant_id: WithDefault<string>;
     state_id: string;
     state_version_id: string;
     tag: string;
+    description: Nullable<string>;
+    actor: WithDefault<string>;
+    created_at: WithDefault<TimestampColumn>;
+    updated_at: WithDefault<TimestampColumn>;
   };
   /** Data model 1.2. (state_id, serial) is unique. */
   state_versions: {
     id: WithDefault<string>;
     state_id: string;
     serial: BigIntColumn;
+    terraform_version: Nullable<string>;
+    /** Select `raw_state::text` or copy it: it may be hundreds of megabytes. */
+    raw_state: JsonTextColumn;
+    source: WithDefault<string>;
+    created_at: WithDefault<TimestampColumn>;
+    created_by: Nullable<string>;
+    tenant_id: WithDefault<string>;
   };
   /** Data model 1.1. `name` is the stored name; (tenant_id, name) is unique. */
   states: {
@@ -235,6 +365,9 @@ export interface Database {
     lineage: Nullable<string>;
     current_version_id: Nullable<string>;
     lifecycle_status: WithDefault<'active' | 'suspended' | 'archived'>;
+    lifecycle_changed_at: Nullable<TimestampColumn>;
+    lifecycle_changed_by: WithDefault<string>;
+    lifecycle_reason: WithDefault<string>;
     created_at: WithDefault<TimestampColumn>;
     updated_at: WithDefault<TimestampColumn>;
     tenant_id: WithDefault<string>;
@@ -242,10 +375,14 @@ export interface Database {
     coexistence_mode: WithDefault<'warn' | 'strict'>;
   };
   tenant_memberships: {
+    id: WithDefault<string>;
     tenant_slug: string;
     account_id: string;
     role: WithDefault<'owner' | 'tenant_admin' | 'billing_admin' | 'member'>;
+    created_at: WithDefault<TimestampColumn>;
+    updated_at: WithDefault<TimestampColumn>;
     revoked_at: Nullable<TimestampColumn>;
+    revoked_by: WithDefault<string>;
   };
   /** Data model 1.12: "workspace" is the public word for a tenant. */
   tenants: {
@@ -253,11 +390,24 @@ export interface Database {
     workspace_id: WithDefault<string>;
     slug: string;
     name: string;
+    created_at: WithDefault<TimestampColumn>;
+    updated_at: WithDefault<TimestampColumn>;
     lifecycle_status: WithDefault<'active' | 'suspended' | 'archived'>;
+    lifecycle_changed_at: Nullable<TimestampColumn>;
+    lifecycle_changed_by: WithDefault<string>;
+    lifecycle_reason: WithDefault<string>;
     kind: WithDefault<'organization' | 'personal'>;
     personal_owner_account_id: Nullable<string>;
-    /** 0 means unlimited, as in the column below. */
+    billing_plan: WithDefault<string>;
+    /** 0 means unlimited, as in the two columns below. */
+    max_environments: WithDefault<number>;
     max_state_resources: WithDefault<number>;
     max_environment_resources: WithDefault<number>;
+    stripe_customer_id: Nullable<string>;
+    stripe_subscription_id: Nullable<string>;
+    stripe_subscription_status: Nullable<string>;
+    stripe_price_id: Nullable<string>;
+    stripe_current_period_end: Nullable<TimestampColumn>;
+    stripe_updated_at: Nullable<TimestampColumn>;
   };
 }

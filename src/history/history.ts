@@ -1,4 +1,4 @@
-import { type Kysely, type RawBuilder, sql } from 'kysely';
+import { type Expression, expressionBuilder, type Kysely, type RawBuilder, sql } from 'kysely';
 import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
 import { quoted } from '../archive/errors.ts';
@@ -84,21 +84,34 @@ export function markedColumns() {
   return [markColumn().as('mark'), ...countColumns()] as const;
 }
 
-/** The versions of `states` with the digests that are on record, and its tags with their versions. */
-const fromVersions = sql`
-  from public.state_versions version
-  left join state_archive.version_digest digest on digest.state_version_id = version.id
-  where version.state_id = states.id`;
-const fromTags = sql`
-  from public.state_version_tags tag
-  left join public.state_versions version on version.id = tag.state_version_id and version.state_id = tag.state_id
-  where tag.tenant_id = states.tenant_id and tag.state_id = states.id`;
+/** The versions of `states`, each with the digest that is on record of it. */
+function versions() {
+  return expressionBuilder<Database, 'states'>()
+    .selectFrom('state_versions as version')
+    .leftJoin('state_archive.version_digest as digest', 'digest.state_version_id', 'version.id')
+    .whereRef('version.state_id', '=', 'states.id');
+}
+
+/** The tags of `states`, each with the version of that state which it names. */
+function tags() {
+  return expressionBuilder<Database, 'states'>()
+    .selectFrom('state_version_tags as tag')
+    .leftJoin('state_versions as version', (join) =>
+      join.onRef('version.id', '=', 'tag.state_version_id').onRef('version.state_id', '=', 'tag.state_id'),
+    )
+    .whereRef('tag.tenant_id', '=', 'states.tenant_id')
+    .whereRef('tag.state_id', '=', 'states.id');
+}
 
 /** The bytes of the texts in all rows. */
 const bytesOfVersions = bytesOfAll('version.terraform_version', 'version.source', 'version.created_by');
 const bytesOfTags = bytesOfAll('tag.description', 'tag.actor');
 
-function bytesOfAll(...columns: readonly string[]): RawBuilder<number> {
+type TextColumn =
+  | `version.${keyof Database['state_versions']}`
+  | `tag.${keyof Database['state_version_tags']}`;
+
+function bytesOfAll(...columns: readonly TextColumn[]): RawBuilder<number> {
   const lengths = columns.map((column) => sql`coalesce(octet_length(${sql.ref(column)}), 0)`);
   return sql`coalesce(sum(${sql.join(lengths, sql` + `)}), 0)`;
 }
@@ -108,16 +121,18 @@ function bytesOfAll(...columns: readonly string[]): RawBuilder<number> {
  * the rows were met may be all that differs. Null where there is no version, or more than is kept.
  */
 export function markColumn(): RawBuilder<string | null> {
+  const length = (bytes: RawBuilder<number>) => sql<number>`count(*) * 100 + ${bytes}`.as('length');
   // All that has no fixed length says how long it is, so that other rows are other bytes. record_send would take half as long again.
-  return sql`case when (select count(*) * 100 + ${bytesOfVersions} ${fromVersions})
-      + (select count(*) * 100 + ${bytesOfTags} ${fromTags}) <= ${sql.lit(MAX_KNOWN_LENGTH)} then encode(sha256(
-    sha256((select string_agg(
-      uuid_send(version.id) || int8send(version.serial) || timestamptz_send(version.created_at)
-      || int8send(coalesce(digest.byte_length, -1)) || coalesce(digest.sha256, '')
-      || array_send(array[version.terraform_version, version.source, version.created_by]), '') ${fromVersions}))
-    || coalesce((select string_agg(record_send(row(
-      tag.tag, tag.state_version_id, tag.description, tag.actor, tag.created_at, tag.updated_at)), '') ${fromTags}), '')
-    ), 'hex') end`;
+  const versionBytes = sql`string_agg(
+    uuid_send(version.id) || int8send(version.serial) || timestamptz_send(version.created_at)
+    || int8send(coalesce(digest.byte_length, -1)) || coalesce(digest.sha256, '')
+    || array_send(array[version.terraform_version, version.source, version.created_by]), '')`;
+  const tagBytes = sql`string_agg(record_send(row(
+    tag.tag, tag.state_version_id, tag.description, tag.actor, tag.created_at, tag.updated_at)), '')`;
+  return sql`case when ${versions().select(length(bytesOfVersions))} + ${tags().select(length(bytesOfTags))}
+    <= ${sql.lit(MAX_KNOWN_LENGTH)} then encode(sha256(
+      sha256(${versions().select(versionBytes.as('bytes'))})
+      || coalesce(${tags().select(tagBytes.as('bytes'))}, '')), 'hex') end`;
 }
 
 /**
@@ -128,48 +143,104 @@ const MAX_LIST_BYTES = sql.lit(DEFAULT_ARCHIVE_LIMITS.maxMetadataBytes);
 
 /** By column: PostgreSQL looks up how to print a type once for a list, and else for each field of a row. */
 function versionsColumn(): RawBuilder<string> {
-  return sql`case when (select ${bytesOfVersions} ${fromVersions}) <= ${MAX_LIST_BYTES} then (
-    select json_build_array(
-      json_agg(id), json_agg(serial::text), json_agg(terraform_version), json_agg(source), json_agg(created_at),
-      json_agg(created_by), json_agg(encode(sha256, 'hex')), json_agg(byte_length))
-    from (
-      select version.id, version.serial, version.terraform_version, version.source, version.created_at, version.created_by,
-        digest.sha256, digest.byte_length
-      ${fromVersions}
-      order by version.serial
-    ) version) else 'false' end`;
+  const inOrder = versions()
+    .orderBy('version.serial')
+    .select([
+      'version.id',
+      'version.serial',
+      'version.terraform_version',
+      'version.source',
+      'version.created_at',
+      'version.created_by',
+      'digest.sha256',
+      'digest.byte_length',
+    ])
+    .as('version');
+  const columns = expressionBuilder<Database, 'states'>()
+    .selectFrom(inOrder)
+    .select(({ fn, ref, cast }) =>
+      jsonArray(
+        fn.jsonAgg(ref('version.id')),
+        fn.jsonAgg(cast('version.serial', 'text')),
+        fn.jsonAgg(ref('version.terraform_version')),
+        fn.jsonAgg(ref('version.source')),
+        fn.jsonAgg(ref('version.created_at')),
+        fn.jsonAgg(ref('version.created_by')),
+        fn.jsonAgg(fn('encode', ['version.sha256', sql.lit('hex')])),
+        fn.jsonAgg(ref('version.byte_length')),
+      ).as('columns'),
+    );
+  const bytes = versions().select(bytesOfVersions.as('bytes'));
+  return sql`case when ${bytes} <= ${MAX_LIST_BYTES} then ${columns} else 'false' end`;
 }
 
 function tagsColumn(): RawBuilder<string | null> {
-  return sql`case when (select ${bytesOfTags} ${fromTags}) <= ${MAX_LIST_BYTES} then (
-    select json_agg(json_build_array(
-      tag.tag, version.serial::text, tag.description, tag.actor, tag.created_at, tag.updated_at) order by tag.tag collate "C")
-    ${fromTags}) else 'false' end`;
+  const rows = tags().select(({ fn, ref, cast }) =>
+    fn
+      .jsonAgg(
+        jsonArray(
+          ref('tag.tag'),
+          cast('version.serial', 'text'),
+          ref('tag.description'),
+          ref('tag.actor'),
+          ref('tag.created_at'),
+          ref('tag.updated_at'),
+        ),
+      )
+      .orderBy('tag.tag', (order) => order.collate('C'))
+      .as('rows'),
+  );
+  const bytes = tags().select(bytesOfTags.as('bytes'));
+  return sql`case when ${bytes} <= ${MAX_LIST_BYTES} then ${rows} else 'false' end`;
 }
 
 /** How many events and resource spans there are, and the name of one that no archive can hold. */
 function countColumns() {
-  // What travels is decided for each kind, not for each event.
-  const events = sql<string>`(
-    select json_build_array(coalesce(sum(event.count), 0), min(event.odd))
-    from (
-      select event.kind, count(*) as count, min(event.id::text) filter (
-        where not ${isArchivableTime('event.created_at')}
-          or octet_length(event.kind) > ${sql.lit(MAX_EVENT_KIND_BYTES)}
-          or octet_length(event.actor) > ${sql.lit(MAX_TEXT_BYTES)}
-      ) as odd
-      from public.events event
-      where event.state_id = states.id
-      group by event.kind
-      offset 0
-    ) event
-    where event.kind !~ ${sql.lit(EVENT_KINDS_LEFT_BEHIND)})`;
-  const spans = sql<string>`(
-    select json_build_array(count(*), min(left(span.address, 200)) filter (
-      where not ${isArchivableTime('span.created_at')}))
-    from public.resources span
-    where span.state_id = states.id)`;
-  return [events.as('events'), spans.as('spans')] as const;
+  const states = expressionBuilder<Database, 'states'>();
+  const kinds = states
+    .selectFrom('events as event')
+    .whereRef('event.state_id', '=', 'states.id')
+    .groupBy('event.kind')
+    // What travels is decided for each kind, not for each event.
+    .offset(sql.lit(0))
+    .select(({ fn, cast, not, or, eb }) => [
+      'event.kind',
+      fn.countAll().as('count'),
+      fn
+        .min(cast<string>('event.id', 'text'))
+        .filterWhere(
+          or([
+            not(isArchivableTime('event.created_at')),
+            eb(fn('octet_length', ['event.kind']), '>', sql.lit(MAX_EVENT_KIND_BYTES)),
+            eb(fn('octet_length', ['event.actor']), '>', sql.lit(MAX_TEXT_BYTES)),
+          ]),
+        )
+        .as('odd'),
+    ])
+    .as('event');
+  const events = states
+    .selectFrom(kinds)
+    .where('event.kind', '!~', sql.lit(EVENT_KINDS_LEFT_BEHIND))
+    .select(({ fn }) =>
+      jsonArray(fn.coalesce(fn.sum('event.count'), sql.lit(0)), fn.min('event.odd')).as('counted'),
+    );
+  const spans = states
+    .selectFrom('resources as span')
+    .whereRef('span.state_id', '=', 'states.id')
+    .select(({ fn, not }) =>
+      jsonArray(
+        fn.countAll(),
+        fn
+          .min(fn<string>('left', ['span.address', sql.lit(200)]))
+          .filterWhere(not(isArchivableTime('span.created_at'))),
+      ).as('counted'),
+    );
+  return [events.$asScalar().as('events'), spans.$asScalar().as('spans')] as const;
+}
+
+/** A JSON array, which the driver leaves as text. */
+function jsonArray(...items: readonly Expression<unknown>[]): RawBuilder<string> {
+  return sql`json_build_array(${sql.join(items)})`;
 }
 
 /** A column of a list of rows; null where there is none. */

@@ -3,11 +3,12 @@ import type { Relation } from '../../support/catalog.ts';
 /** What there is to say of tables and columns beyond the catalogue. */
 const REMARKS: Readonly<Record<string, string>> = {
   tenants: 'Data model 1.12: "workspace" is the public word for a tenant.',
-  'tenants.max_state_resources': '0 means unlimited, as in the column below.',
-  environments: 'Data model 1.12.',
-  'environments.database_dsn': "A secret. NULL or '' means the shared database.",
+  'tenants.max_environments': '0 means unlimited, as in the two columns below.',
+  environments: 'Data model 1.12. `database_dsn` and `source_database_dsn` are secrets.',
+  'environments.database_dsn': "NULL or '' means the shared database.",
   states: 'Data model 1.1. `name` is the stored name; (tenant_id, name) is unique.',
   state_versions: 'Data model 1.2. (state_id, serial) is unique.',
+  'state_versions.raw_state': 'Select `raw_state::text` or copy it: it may be hundreds of megabytes.',
   state_version_tags: 'Data model 1.3 and 4. (tenant_id, state_id, tag) is unique.',
   resources: 'Data model 1.4: one row per span of serials in which a resource stayed the same.',
   outputs: 'Data model 1.5: a full set of rows for each version.',
@@ -57,52 +58,21 @@ const TYPES: Readonly<Record<string, string>> = {
 };
 
 /**
- * The columns of Kilolock's tables that statements built by Kysely name. No statement can name another by accident, a password's
- * hash for one.
- */
-const NAMED: Readonly<Record<string, string>> = {
-  api_tokens: 'id tenant_id name token_hash revoked_at environment_id lifecycle_status',
-  apply_runs: 'state_id',
-  environments:
-    'id tenant_id env_public_id slug status lifecycle_status state_lock_default_mode database_dsn',
-  events: 'kind state_id state_version_id actor payload created_at tenant_id',
-  outputs: 'state_version_id name',
-  portal_accounts: 'id email',
-  portal_environment_pat_grants: 'id account_id environment_id revoked_at',
-  portal_personal_access_tokens: 'id account_id token_hash revoked_at',
-  rbac_permissions: 'id key',
-  rbac_principal_roles: 'subject_kind subject_id role_id scope_kind scope_ref revoked_at',
-  rbac_role_permissions: 'role_id permission_id',
-  refresh_runs: 'state_id',
-  resource_reservations: 'state_id',
-  resources: 'address mode state_id attributes_hash create_serial delete_serial',
-  state_locks: 'state_id acquired_at',
-  state_version_tags: 'state_id state_version_id tag tenant_id',
-  state_versions: 'id state_id serial',
-  states:
-    'id name lineage current_version_id lifecycle_status created_at updated_at tenant_id exclusive_locks coexistence_mode',
-  tenant_memberships: 'tenant_slug account_id role revoked_at',
-  tenants:
-    'id workspace_id slug name kind personal_owner_account_id lifecycle_status max_state_resources max_environment_resources',
-};
-
-/**
  * The source of `src/database/types.ts`, before it is formatted.
  *
  * @param tables by name: as it is in `public`, with the schema before it elsewhere.
  */
 export function generateTypes(tables: Readonly<Record<string, Relation>>): string {
-  const named = Object.entries(tables).filter(([name]) => isOwn(name) || name in NAMED);
   return `/**
- * @file What the tables hold that statements built by Kysely read or write: Kilolock's own (schema \`public\`, data model 1) and
- * the project's (schema \`state_archive\`). Generated from the catalogues of both; see test/database/types.test.ts.
+ * @file What the tables hold that this project reads or writes: Kilolock's own (schema \`public\`, data model 1) and the
+ * project's (schema \`state_archive\`). Generated from the catalogues of both; see test/database/types.test.ts.
  */
 
 import type { ${['BigIntColumn', 'BytesColumn', 'JsonTextColumn', 'Nullable', 'TimestampColumn', 'WithDefault'].join(', ')} } from './column-types.ts';
 
 /** Every table, by the name statements use. */
 export interface Database {
-${named
+${Object.entries(tables)
   .sort(([one], [other]) => (one < other ? -1 : 1))
   .map(([name, relation]) => table(name, relation))
   .join('')}}
@@ -116,19 +86,16 @@ function isOwn(table: string): boolean {
 
 function table(name: string, { columns, constraints }: Relation): string {
   const checks = (constraints ?? []).map(({ definition }) => definition);
-  const named = NAMED[name]?.split(' ') ?? columns.map((column) => column.name);
-  const fields = columns
-    .filter((column) => named.includes(column.name))
-    .map((column) => {
-      const type = wordsOf(column.name, checks) ?? TYPES[column.type];
-      if (type === undefined) throw new Error(`${name}.${column.name}: no TypeScript for ${column.type}`);
-      const wrapped = column.nullable
-        ? `Nullable<${type}>`
-        : column.default !== null
-          ? `WithDefault<${type}>`
-          : type;
-      return `${remark(`${name}.${column.name}`)}${column.name}: ${wrapped};\n`;
-    });
+  const fields = columns.map((column) => {
+    const type = wordsOf(column.name, checks) ?? TYPES[column.type];
+    if (type === undefined) throw new Error(`${name}.${column.name}: no TypeScript for ${column.type}`);
+    const wrapped = column.nullable
+      ? `Nullable<${type}>`
+      : column.default !== null
+        ? `WithDefault<${type}>`
+        : type;
+    return `${remark(`${name}.${column.name}`)}${column.name}: ${wrapped};\n`;
+  });
   return `${remark(name)}${isOwn(name) ? `'${name}'` : name}: {\n${fields.join('')}};\n`;
 }
 
