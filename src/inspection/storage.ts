@@ -1,5 +1,6 @@
-import type { StateDocument, StateOutput } from '../terraform/document.ts';
+import type { StateOutput } from '../terraform/document.ts';
 import { LONG_ADDRESS, type ProjectedResource, type Projection } from '../terraform/projection.ts';
+import type { StateIndex } from '../terraform/state-index.ts';
 import type { DocumentFault } from './errors.ts';
 
 /** Deeper than any state of Terraform's, and far above what PostgreSQL's stack ends at. */
@@ -40,12 +41,12 @@ export function findDoubtfulRows(projection: Projection): DoubtfulRows | null {
     .map((row) => projection.rowAt(row))
     .filter(({ address }) => isLongKey(address));
   const outputs = [...document.outputs()].filter(({ name }) => isLongKey(name));
-  const isWholeDoubtful = isDoubtful(document);
+  const isWholeDoubtful = isDoubtful(document.index);
   if (!isWholeDoubtful && resources.length + outputs.length === 0) return null;
   return { document: isWholeDoubtful ? document.bytes : null, resources, outputs };
 }
 
-function isDoubtful({ depth, width, jsonbBytes }: StateDocument): boolean {
+function isDoubtful({ depth, width, jsonbBytes }: StateIndex): boolean {
   return depth > DOUBTLESS_DEPTH || width > DOUBTLESS_WIDTH || jsonbBytes > JSONB_BYTES;
 }
 

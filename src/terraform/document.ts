@@ -124,13 +124,7 @@ export class StateDocument {
   readonly lineage: string;
   /** Null when absent, which is not the same as ''. */
   readonly terraformVersion: string | null;
-  /** How many objects and arrays are open at once, at most: 1 for `{}`. */
-  readonly depth: number;
-  /** How many members one of them has, at most. */
-  readonly width: number;
-  /** How many bytes jsonb's binary form of it has at most. */
-  readonly jsonbBytes: number;
-  /** Where everything stands, for the other modules of this folder. */
+  /** Where everything stands, and how large it is. */
   readonly index: StateIndex;
   /** What the instances read one after the other have in common. */
   #lastResource: ResourceMembers | null = null;
@@ -140,9 +134,6 @@ export class StateDocument {
     this.serial = index.serial;
     this.lineage = index.lineage;
     this.terraformVersion = index.terraformVersion;
-    this.depth = index.depth;
-    this.width = index.width;
-    this.jsonbBytes = index.jsonbBytes;
     this.index = index;
   }
 

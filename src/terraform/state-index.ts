@@ -119,9 +119,9 @@ export interface StateIndex {
    * dependencies are not just what the last list says.
    */
   readonly earlierDependencies: ReadonlyMap<number, readonly number[]>;
-  /** Objects and arrays open at once, at most. */
+  /** How many objects and arrays are open at once, at most: 1 for `{}`. */
   readonly depth: number;
-  /** Members of one of them, at most. */
+  /** How many members one of them has, at most. */
   readonly width: number;
   /** How many bytes jsonb's binary form of the document has at most. */
   readonly jsonbBytes: number;

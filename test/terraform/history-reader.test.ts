@@ -62,7 +62,7 @@ function readings(history: readonly Buffer[], read: (bytes: Buffer) => Projectio
 
 function contents(projection: Projection) {
   const { document } = projection;
-  const { serial, lineage, terraformVersion, depth, width, jsonbBytes } = document;
+  const { serial, lineage, terraformVersion, depth, width, jsonbBytes } = document.index;
   return {
     ...{ serial, lineage, terraformVersion, depth, width, jsonbBytes },
     managedInstances: document.managedInstances,

@@ -68,6 +68,6 @@ async function kept(
   );
   return rows.map((row, n) => ({
     ...row,
-    foreseen: readStateDocument(Buffer.from(documents[n] ?? '')).jsonbBytes,
+    foreseen: readStateDocument(Buffer.from(documents[n] ?? '')).index.jsonbBytes,
   }));
 }
