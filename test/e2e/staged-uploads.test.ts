@@ -1,4 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto';
+import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { loadSampleHistory, SAMPLE_LABEL } from '../../src/development/sample-history.ts';
@@ -185,6 +186,13 @@ async function isOnRecord(id: string, bytes: number, sending: Sending): Promise<
     expect(sending.answer).toBe('');
     return (await receivedBytes(id)) >= bytes;
   });
+}
+
+/** The sizes of the files in a directory and in those below it. */
+async function sizesBelow(directory: string): Promise<number[]> {
+  const entries = await readdir(directory, { recursive: true, withFileTypes: true });
+  const found = entries.map(({ parentPath, name }) => stat(join(parentPath, name)).catch(() => null));
+  return (await Promise.all(found)).flatMap((file) => (file?.isFile() ? [file.size] : []));
 }
 
 /** Sends bytes, and cuts the connection when so many of the upload are on record. */
@@ -375,6 +383,8 @@ describe('a staged upload that goes on at another replica', () => {
     other.host = new URL(otherReplica).host;
     const first = await beginToSend(url, 0, bytes.subarray(0, PIECE + REMAINDER));
     await isOnRecord(id, PIECE, first);
+    // A connection that is cut takes with it what nobody has read yet.
+    await until(async () => (await sizesBelow(service.dataDirectory)).includes(REMAINDER));
     return { id, urls: [url, other.href] as const, first };
   }
 
