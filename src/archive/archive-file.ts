@@ -1,5 +1,5 @@
 import { open } from 'node:fs/promises';
-import { abortable } from './abortable.ts';
+import { abortable } from '../base/abortable.ts';
 
 const CHUNK_BYTES = 64 * 1024;
 

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { open, rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import { abortable, unlessAborted } from '../base/abortable.ts';
 import { flush } from '../base/flush.ts';
-import { abortable, unlessAborted } from './abortable.ts';
 import { encodeAttestation } from './attestation.ts';
 import { Consistency } from './consistency.ts';
 import { ArchiveError } from './errors.ts';

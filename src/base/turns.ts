@@ -1,3 +1,5 @@
+import { unlessAborted } from './abortable.ts';
+
 /** A place in a row of those who wait for the same. */
 export interface Turn {
   /** Comes when the turns before it are over. */
@@ -29,14 +31,10 @@ export class Turns<For extends object> {
   async run<Result>(what: For, work: () => Promise<Result>, signal?: AbortSignal): Promise<Result> {
     signal?.throwIfAborted();
     const turn = this.take(what);
-    const calledOff = Promise.withResolvers<never>();
-    const onAbort = () => calledOff.reject(signal?.reason);
-    signal?.addEventListener('abort', onAbort, { once: true });
     try {
-      await Promise.race([turn.begin, calledOff.promise]);
+      await (signal === undefined ? turn.begin : unlessAborted(turn.begin, signal));
       return await work();
     } finally {
-      signal?.removeEventListener('abort', onAbort);
       turn.end();
     }
   }

@@ -1,8 +1,8 @@
 import { rm } from 'node:fs/promises';
-import { abortable } from '../archive/abortable.ts';
 import { readArchiveFile } from '../archive/archive-file.ts';
 import { readManifestState } from '../archive/manifest-state.ts';
 import type { HistoryProgress } from '../archive/model.ts';
+import { abortable } from '../base/abortable.ts';
 import { inPhase, noteMoved } from '../base/telemetry.ts';
 import type { KilolockDatabase } from '../database/connection.ts';
 import type { Caller } from '../history/states.ts';

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { open, rm } from 'node:fs/promises';
-import { abortable } from '../archive/abortable.ts';
 import { MAX_LINK_SECONDS } from '../auth/link-keys.ts';
+import { abortable } from '../base/abortable.ts';
 import { ByteReader } from '../base/byte-reader.ts';
 import { Digested } from '../base/digested.ts';
 import { plainFileName } from '../base/file-name.ts';
